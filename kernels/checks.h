@@ -12,7 +12,11 @@ void check_rms_norm(int n_rows, int dim);
 /// @throws ContractError  unless head_dim is even and the stride, in elements, holds a row
 void check_rope(int n_rows, int n_heads, int head_dim, std::int64_t x_stride);
 /// @throws ContractError  unless hidden is positive and n_rows is not negative
-void check_swiglu(int n_rows, int hidden);
+void check_glu(int n_rows, int hidden);
+/// @throws ContractError  unless head_dim is positive and the stride, in elements, holds the heads
+void check_head_norm(int n_rows, int n_heads, int n_kv_heads, int head_dim, std::int64_t x_stride);
+/// @throws ContractError  unless the scale is finite and the cap is not negative
+void check_scores(const Scores& scores);
 /// Bytes of one page of keys, or of values, of one layer.
 /// @throws ContractError  unless there is at least one head of one dimension
 std::int64_t checked_page_bytes(DType dtype, int n_kv_heads, int head_dim);
@@ -22,9 +26,9 @@ void check_stage(int n_rows, int n_kv_heads, int head_dim, std::int64_t x_stride
 void check_rope_kv_stage(
     int n_rows, int n_heads, int n_kv_heads, int head_dim, std::int64_t stride);
 /// @throws ContractError  unless the chains, positions, pages and heads of `plan` agree
-void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads);
+void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads, const Scores& scores);
 /// @throws ContractError  unless `row` is a row of the plan and the scale is positive
-void check_attention_weights(const RowsPlan& plan, int row, float scale);
+void check_attention_weights(const RowsPlan& plan, int row, const Scores& scores);
 /// @throws ContractError  unless n_valid is 1 to vocab and the stride, in elements, holds vocab logits
 void check_pick(std::int64_t stride, int vocab, int n_valid);
 /// Checks as check_pick(), and checks k.

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/dtype.h"
+#include "kernels/gate.h"
 
 namespace kernels {
 
@@ -67,11 +68,17 @@ struct RowsPlan {
   std::uint64_t version = 0;
 };
 
+/// How attention turns a product into a score: scale * (q . k), then, if softcap c is not 0, c * tanh(score / c).
+struct Scores {
+  float scale = 1;
+  float softcap = 0;
+};
+
 /// How to choose the next token of one row. Plain data, host memory.
 struct PickRow {
   float temperature = 0;  // below 1e-5: greedy, the largest logit
   int top_k = 0;          // 0 or >= vocabulary: off
-  float top_p = 1;        // keeps the token that crosses the threshold
+  float top_p = 1;        // also keeps the token at which the sum reaches top_p
   float min_p = 0;        // relative to the largest probability
   /// for tokens in `history`: negative logits are multiplied by it, other logits are divided by it
   float repetition_penalty = 1;
@@ -275,8 +282,21 @@ struct Ops {
                int head_dim,
                const int* pos,
                const float* table);
-  /// SwiGLU: y[r, i] = silu(x[r, i]) * x[r, hidden + i].  x [n_rows, 2 hidden], y [n_rows, hidden]
-  void (*swiglu)(Device&, const float* x, float* y, int n_rows, int hidden);
+  /// RMSNorm of single heads in place: queries by w[0], keys by w[1].
+  ///   x [n_rows, x_stride]: n_heads queries, then n_kv_heads keys side by side;  w [2, head_dim]
+  void (*head_norm)(Device&,
+                    float* x,
+                    std::int64_t x_stride,
+                    int n_rows,
+                    int n_heads,
+                    int n_kv_heads,
+                    int head_dim,
+                    const float* w,
+                    float eps);
+  /// Gated linear unit: y[r, i] = gate(x[r, i]) * x[r, hidden + i].  x [n_rows, 2 hidden], y [n_rows, hidden]
+  void (*glu)(Device&, Gate gate, const float* x, float* y, int n_rows, int hidden);
+  /// x[i] = scale * x[i], then, if softcap c is not 0, c * tanh(x[i] / c).  x [n]
+  void (*scale_and_cap)(Device&, float* x, std::int64_t n, float scale, float softcap);
   /// y[i] += x[i].  x, y [n]
   void (*add)(Device&, const float* x, float* y, std::int64_t n);
 
@@ -310,7 +330,7 @@ struct Ops {
   void (*kv_read)(Device&, const KvLayer&, const int* pages, int n, float* k, float* v);
 
   // ---- attention
-  /// out[r, h, :] = softmax(q[r, h] . k * scale) v over the positions that row r sees, computed in chunks of
+  /// out[r, h, :] = softmax(scores of q[r, h]) v over the positions that row r sees, computed in chunks of
   /// kPageSize positions with online softmax (as FlashAttention does) and combined in an order fixed for each device.
   /// Grouped-query attention (GQA): query head h reads kv head h / (n_heads / n_kv_heads).
   ///   q, out [n_rows, n_heads, head_dim] with strides in elements; the arrays of plan: host
@@ -322,11 +342,11 @@ struct Ops {
                     const void* staged_k,
                     const void* staged_v,
                     int n_heads,
-                    float scale,
+                    const Scores& scores,
                     float* out,
                     std::int64_t out_stride);
   /// Attention weights of one row over the rows of its chain: mean[j] is the mean over the heads of
-  /// softmax(q[row] . k * scale) at element j of the chain. The weights of the chain and of the
+  /// softmax(scores of q[row]) at element j of the chain. The weights of the chain and of the
   /// prefix sum to 1.
   ///   q [n_heads, head_dim] of that row;  mean [chain length]
   void (*attention_weights)(Device&,
@@ -336,7 +356,7 @@ struct Ops {
                             const float* q,
                             const void* staged_k,
                             int n_heads,
-                            float scale,
+                            const Scores& scores,
                             float* mean);
 
   // ---- fused operations (kernel fusion). Each has the bits of the sequence of operations that it names
@@ -350,10 +370,10 @@ struct Ops {
                           float* normed,
                           int n_rows,
                           const Projection& to);
-  /// `swiglu` of gate_up into `gated`, then `matmul` of `gated`.
+  /// `glu` of gate_up into `gated`, then `matmul` of `gated`.
   ///   gate_up [n_rows, 2 to.w.k];  gated [n_rows, to.w.k]
-  void (*swiglu_matmul)(
-      Device&, const float* gate_up, float* gated, int n_rows, const Projection& to);
+  void (*glu_matmul)(
+      Device&, Gate gate, const float* gate_up, float* gated, int n_rows, const Projection& to);
   /// `rope` of queries and keys in place, then `kv_stage` of keys and of values.
   ///   qkv [n_rows, (n_heads + 2 n_kv_heads) head_dim] with stride: queries, keys, values;  pos, table as of `rope`
   void (*rope_kv_stage)(Device&,
@@ -378,7 +398,7 @@ struct Ops {
                            const void* staged_k,
                            const void* staged_v,
                            int n_heads,
-                           float scale,
+                           const Scores& scores,
                            float* attended,
                            const Projection& to);
 

@@ -91,7 +91,7 @@ bool filter_logits(std::span<const float> logits,
                    const PickRow& row,
                    std::vector<float>& kept) {
   ensure(n_valid > 0 && static_cast<std::size_t>(n_valid) <= logits.size(),
-         "filter_logits: n_valid is 1 to the vocabulary");
+         "filter_logits: n_valid must be 1 to the vocabulary size");
   if (first_bad_logit(logits, n_valid) >= 0) return false;
   kept.assign(logits.begin(), logits.begin() + n_valid);
   penalise(row, n_valid, kept);

@@ -33,7 +33,7 @@ struct AttentionRows {
   int head_dim = 0;
   /// Numbers in a row of qkv.
   int qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
-  /// Numbers in a row of the output.
+  /// Values in a row of the output.
   int out_width() const { return n_heads * head_dim; }
 };
 
@@ -270,7 +270,7 @@ struct TrainOps {
   /// Squared distance of f to the state it is trained to predict, and the gradient of f:
   /// dx[row[r], :] = 2 weight (f[row[r], :] - wanted[wanted_row[r], :]) + d_read[r].
   ///   f, dx [.., dim];  wanted [.., dim] bf16;  row, wanted_row [n_rows], no row twice
-  ///   d_read [n_rows, d_stride] of the type, of which the first dim are read
+  ///   d_read [n_rows, d_stride] of the type; only the first dim of each row are read
   ///   squares [n_rows]: each row's sum, not weighted
   void (*feature_loss)(Device&,
                        DType type,
@@ -300,13 +300,13 @@ struct TrainOps {
   void (*argmax)(Device&, const float* logits, int n_rows, int vocab, std::int32_t* token_to_host);
 };
 
-/// C [m, n] = A B, added to C if `add`.  A [m, k], or [k, m] if a_turned; B [k, n], or [n, k] if
-/// b_turned. A and B of one type; C of that type or f32.
+/// C [m, n] = A B, added to C if `add`.  A [m, k], or [k, m] if a_transposed; B [k, n], or [n, k] if
+/// b_transposed. A and B of one type; C of that type or f32.
 struct TrainProduct {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  bool a_turned = false, b_turned = false;
+  bool a_transposed = false, b_transposed = false;
   DType in = DType::F32, out = DType::F32;
   bool add = false;
   int m = 0, n = 0, k = 0;

@@ -24,9 +24,13 @@ void rms_norm_matmul(Device& device,
   multiply(device, normed, n_rows, to);
 }
 
-void swiglu_matmul(
-    Device& device, const float* gate_up, float* gated, int n_rows, const Projection& to) {
-  device.ops().swiglu(device, gate_up, gated, n_rows, to.w.k);
+void glu_matmul(Device& device,
+                Gate gate,
+                const float* gate_up,
+                float* gated,
+                int n_rows,
+                const Projection& to) {
+  device.ops().glu(device, gate, gate_up, gated, n_rows, to.w.k);
   multiply(device, gated, n_rows, to);
 }
 
@@ -60,19 +64,19 @@ void attention_matmul(Device& device,
                       const void* staged_k,
                       const void* staged_v,
                       int n_heads,
-                      float scale,
+                      const Scores& scores,
                       float* attended,
                       const Projection& to) {
   ensure(std::int64_t{n_heads} * layer.head_dim == to.w.k,
-         "attention_matmul: the product reads every head");
-  device.ops().attention(device, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scale,
+         "attention_matmul: the matrix must read the outputs of all heads");
+  device.ops().attention(device, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scores,
                          attended, to.w.k);
   multiply(device, attended, plan.n_rows, to);
 }
 
 void add_ops(Ops& ops) {
   ops.rms_norm_matmul = rms_norm_matmul;
-  ops.swiglu_matmul = swiglu_matmul;
+  ops.glu_matmul = glu_matmul;
   ops.rope_kv_stage = rope_kv_stage;
   ops.attention_matmul = attention_matmul;
 }

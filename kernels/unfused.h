@@ -15,9 +15,13 @@ void rms_norm_matmul(Device& device,
                      float* normed,
                      int n_rows,
                      const Projection& to);
-/// `swiglu`, then `matmul`.
-void swiglu_matmul(
-    Device& device, const float* gate_up, float* gated, int n_rows, const Projection& to);
+/// `glu`, then `matmul`.
+void glu_matmul(Device& device,
+                Gate gate,
+                const float* gate_up,
+                float* gated,
+                int n_rows,
+                const Projection& to);
 /// `rope`, then `kv_stage` twice.
 void rope_kv_stage(Device& device,
                    float* qkv,
@@ -40,7 +44,7 @@ void attention_matmul(Device& device,
                       const void* staged_k,
                       const void* staged_v,
                       int n_heads,
-                      float scale,
+                      const Scores& scores,
                       float* attended,
                       const Projection& to);
 

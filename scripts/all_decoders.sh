@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Measures every decoder on the generated tasks and on open sets: the tables of docs/measurements/all_decoders.json.
 #   scripts/all_decoders.sh OUT_DIR
-# Speed-ups are of decode time without prompts, against plain decoding by the lane's own model (jacobi@demo-cllm against ar@demo-cllm), at
-# 1x1 and 4x2; the draft model is never scaled. Lanes whose model or heads are not bundled, and open sets without DECOSCOPE_DATA, are
-# skipped with a line on standard error, which also estimates the time. Two races per task and scale:
+# A speed-up is plain decoding's decode time by the lane's own model (ar@demo-cllm for jacobi@demo-cllm) / the lane's decode time, both
+# without prompts, at 1x1 and 4x2; the draft model is never scaled. Standard error names the skipped lanes (model or heads not bundled) and
+# open sets (no DECOSCOPE_DATA), and estimates the time. Two races per task and scale:
 #   all          every decoder with its defaults; heads with trees grown for this machine and scale (`model tree --rows auto`)
 #   sized        sizes chosen for this machine: jacobi with refill=slide and the widest block of 6, 8, 10, 12 and 16 whose step costs at
 #                most 1.25 times one row's; prompt lookup with half as many tokens; mcsd with k_config=$DECOSCOPE_ALL_K_CONFIG (default
@@ -12,15 +12,15 @@
 #   right        correct answers of plain decoding by the lane's model, by `data check`
 #   of its rows  speed-up / the speed-up if only rows and drafts cost time (`compare --rows-alone`); not for `seed` if a forward verified
 #                several texts
-# Times of a generated task at 4x2 are medians of DECOSCOPE_ALL_REPEATS (3) races, others of one.
+# Times of a generated task at 4x2 are medians of DECOSCOPE_ALL_REPEATS (3) races; other times come from one race.
 #   DECOSCOPE_ALL_SCALED   (8)   problems per task at 4x2; half as many of an open set
 #   DECOSCOPE_ALL_COUNT    (20)  the same at 1x1
 #   DECOSCOPE_ALL_ANSWERS  (50)  answers that are scored
-#   DECOSCOPE_ALL_TOKENS   (64)  most tokens of a text in a race
+#   DECOSCOPE_ALL_TOKENS   (64)  token limit of a text in a race
 #   DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS  names, instead of all eight tasks and thirteen sets
-# Takes about 45 minutes if a step of one row takes 7.5 ms at 4x2. Problems of a set are spread over the whole set, without prompts above
-# 1,200 characters. Existing files are kept, so the same command continues a stopped run. Exit code 1, after the tables, if a text differs
-# from plain decoding's.
+# Takes about 45 minutes if a step of one row takes 7.5 ms at 4x2. The problems of a set are spread evenly over the set; prompts above 1,200
+# characters are left out. Existing files are kept, so the same command continues a stopped run. Exit code 1, after the tables, if a text
+# differs from plain decoding's.
 set -euo pipefail
 data=${DECOSCOPE_DATA:-}
 unset DECOSCOPE_DATA # generated problems use their own texts only

@@ -16,8 +16,8 @@ from step_costs import costs
 
 SCALES = ("1x1", "4x2")
 RACES = ("all", "sized")
-BLOCKS = (6, 8, 10, 12, 16)  # candidate sizes of a window
-# Targets at 4x2: the best of some lanes, the least speed-up, the tasks.
+BLOCKS = (6, 8, 10, 12, 16)  # sizes of a block from which the script chooses
+# Targets at 4x2: name, lanes of which the best counts, least speed-up (or the target that it must exceed), tasks (None: all).
 TARGETS = [("CLLM", ["jacobi@demo-cllm sliding, sized", "jacobi@demo-cllm"], 2.5, ["arith", "sql", "py", "blocks"]),
            ("Medusa", ["medusa"], 1.8, None),
            ("Chimera", ["chimera", "chimera drafting=branch"], "Medusa", None),
@@ -31,7 +31,7 @@ def document(file):
 
 
 def documents(file):
-    """The results of a prompt file. With one prompt the document is no list."""
+    """The results of a prompt file. If there is one prompt, the file contains its result instead of a list."""
     found = document(file)
     return found if isinstance(found, list) else [found]
 
@@ -42,14 +42,14 @@ def records(file):
 
 
 def sizes(out, scale):
-    """The widest block whose step costs at most 1.25 times one row's, and tokens for prompt lookup."""
+    """Block size: the largest whose step takes at most 1.25 times a step of one row. Tokens of prompt lookup: half of it."""
     cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")
     block = max([n for n in BLOCKS if cost[n] <= 1.25 * cost[1]], default=BLOCKS[0])
     return block, block // 2
 
 
 def estimate(out, tokens, tasks, lanes, n_models):
-    """Prints minutes, estimated from step times: a lane takes about 3/4 of plain decoding at full length, prompts included."""
+    """Prints the minutes estimated from step times. A lane takes about 3/4 of the time of plain decoding at full length, prompts included."""
     runs = len(lanes.split(","))
     seconds = 0
     for scale in SCALES:
@@ -62,7 +62,7 @@ def estimate(out, tokens, tasks, lanes, n_models):
             asked = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
             seconds += asked * int(n_models) * 100 * ms / 1e3
         print(f"{n} prompts at {scale}, {runs} runs each, where a step takes {ms:.3g} ms")
-    print(f"about {math.ceil(seconds / 60)} minutes in all, less what exists already")
+    print(f"about {math.ceil(seconds / 60)} minutes in all, less the time of results that exist already")
 
 
 def answered(file, answers):
@@ -101,7 +101,7 @@ def measured_once(race):
 
 
 def median_of(races, lane, figure):
-    """The median, or None if one race did not measure it."""
+    """The median over the races, or None if one of them did not measure it."""
     values = [race[lane][figure] for race in races]
     return None if None in values else statistics.median(values)
 
@@ -185,7 +185,7 @@ def targets(tasks, found):
 
 
 def steps_table(out, found):
-    """Prints the cost of a step of the target: in consecutive steps, and in the races, with the drafting before a step."""
+    """Prints the cost of a step of the target, first in consecutive steps, then in the races together with the drafting before a step."""
     print("| scale | rows | ms | of one row's |\n" + "| --- " * 4 + "|")
     for scale in SCALES:
         cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")
@@ -207,7 +207,7 @@ def tables(out, tasks, sets, heads):
     found = {task: {scale: measured(out, task, scale) for scale in SCALES} for task in tasks + sets}
     for scale in SCALES:
         block, n_tokens = sizes(out, scale)
-        print(f"sized at {scale}: a block of {block}, {n_tokens} tokens by prompt lookup")
+        print(f"sizes chosen at {scale}: a block of {block}, {n_tokens} tokens by prompt lookup")
         for kind in heads:
             grown = document(f"{out}/heads-{scale}/{kind}-grown.json")
             print(f"{kind} at {scale}: a tree of {grown['rows']} rows, depth {grown['depth']}; the heads take "
@@ -232,7 +232,7 @@ def tables(out, tasks, sets, heads):
     every = [(task, scale, lane, one) for task in found for scale in SCALES for lane, one in found[task][scale].items()]
     off = [f"{lane} on {task} {one['of rows']:.2f}" for task, scale, lane, one in every
            if scale == "4x2" and one["of rows"] is not None and abs(one["of rows"] - 1) > 0.1]
-    print("\nLanes at 4x2 more than a tenth from the cost of their rows: " + (", ".join(off) or "none"))
+    print("\nLanes at 4x2 whose speed-up differs by more than a tenth from the one that their rows allow: " + (", ".join(off) or "none"))
     differ = sorted({lane for _, _, lane, one in every if one["identical"] != one["n"]})
     if differ:
         sys.exit("differ from plain decoding: " + ", ".join(differ))

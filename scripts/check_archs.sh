@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks that the program holds code for every GPU architecture of the preset cuda-all, by listing it with cuobjdump.
+# Checks with cuobjdump that the program contains code for every GPU architecture of the preset cuda-all.
 #   scripts/check_archs.sh [PROGRAM [ARCH...]]
-# PROGRAM: a built program (default: builds the preset without a window). ARCH: architectures such as 90 (default: the preset's). The
-# linked program is examined, because the linker may drop code of an object file. CUOBJDUMP names cuobjdump if it is not on PATH. Prints a
-# line per architecture. Exit codes: 1 if one is missing, 2 without cuobjdump or a program.
+# PROGRAM: a built program (default: builds the preset without a window). ARCH: architectures such as 90 (default: the preset's). Examines
+# the linked program, because the linker may drop code of an object file. CUOBJDUMP names cuobjdump if it is not on PATH. Prints a line per
+# architecture. Exit codes: 1 if one is missing, 2 without cuobjdump or a program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 refuse() {

@@ -54,7 +54,7 @@ def row_of(task, scale, decoder):
 
 
 def step_of(task, scale, decoder, figure):
-    """Milliseconds of a step's rows alone, or of drafting before it; the median of the races."""
+    """Milliseconds of a step's rows without the decoder, or of the drafting before a step; the median over the races."""
     of = [summary_of(race, decoder)[figure] / sum(run["steps"] for run in of_decoder(race["results"], decoder)) for race in races(task, scale)]
     return f"{statistics.median(of):.3g}"
 

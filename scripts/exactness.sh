@@ -3,13 +3,14 @@
 # and the first of them at --scale 4x2, where every decoder must also emit the tokens of 1x1. Texts of `plain` continue from their first
 # eight words. Lanes whose heads or model are not bundled are skipped with a line on standard error.
 #   scripts/exactness.sh OUT_DIR
-# Writes OUT_DIR/<task>-<sampling>-<dtype>.json (`compare --json`; -variants: other options, -seed: SEED, -cllm and -cllm-variants: the
-# consistency model, -4x2: that scale) and prints a Markdown table. Exit codes: 1 if an output differs or is missing, 2 for wrong settings.
+# Writes OUT_DIR/<task>-<sampling>-<dtype>.json (`compare --json`) and prints a Markdown table. Suffixes of the files: -variants for other
+# options, -seed for SEED, -cllm and -cllm-variants for the consistency model, -4x2 for that scale. Exit codes: 1 if an output differs or is
+# missing, 2 for wrong settings.
 #   DECOSCOPE_EXACT_COUNT   (200)  prompts a task; DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes thirty times as long
 #   DECOSCOPE_EXACT_TASKS, DECOSCOPE_EXACT_DTYPES  names; dtypes "bf16 f32", f16 is possible
-#   DECOSCOPE_EXACT_DEVICE  device of all runs, also of plain decoding (cuda:0); a folder holds the results of one device
+#   DECOSCOPE_EXACT_DEVICE  device of all runs, also of plain decoding (cuda:0); OUT_DIR may contain the results of one device only
 #   DECOSCOPE_EXACT_SHARE   2/16: the second of every sixteen settings (a task, sampling and dtype is a setting)
-#   DECOSCOPE_EXACT_JSON    a document for the table, common to all shares
+#   DECOSCOPE_EXACT_JSON    a JSON file to which every share adds its results
 # Existing files are kept, so the same command continues a stopped run.
 set -euo pipefail
 unset DECOSCOPE_DATA

@@ -11,7 +11,7 @@ OPTIONS = {"jacobi": " refill=slide", "mcsd": " k_config=auto", "chimera": " dra
 
 
 def results(file):
-    """The results of each lane by prompt."""
+    """results[lane][prompt id]: the result of a lane for a prompt."""
     with open(file) as document:
         found = json.load(document)
     if isinstance(found, dict):  # a race, or one prompt alone
@@ -34,7 +34,7 @@ def all_lanes(run):
 
 
 def add_to(path, figures):
-    """Adds [identical, outputs] by setting, scale and lane to the document of all shares, under a lock."""
+    """Adds the counts [identical, outputs] by setting, scale and lane to the JSON file of all shares. Holds a lock meanwhile."""
     with open(path + ".lock", "w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         write_with(path, figures)

@@ -9,10 +9,11 @@ import json
 import sys
 
 TRIGGER = " So the answer is"
-# Task, level (None: both), and the least share of correct answers for a target below 10 M parameters and for a larger one; None: no gate.
+# Task, level (None: both levels), least share of correct answers of a target below 10 M parameters, and of a larger one (None: no gate).
 RIGHT = [("arith", 1, 0.90, None), ("arith", 2, None, 0.90), ("kb", None, 0.85, 0.95), ("sql", 1, 0.85, 0.95), ("py", None, None, 0.85)]
 DRAFTED = ["arith", "blocks", "chat"]
-# Gates of a consistency model, means over these tasks: tokens a step in blocks and in a sliding window; most points lost on each task.
+# Gates of a consistency model: the least tokens per step, in blocks and in a sliding window, as means over these tasks; and the most points
+# of accuracy that it may lose on any of them.
 CONSISTENT = ["arith", "sql", "py", "blocks"]
 BLOCK, SLIDE, LOST = 3.5, 4.2, 3.0
 
@@ -35,7 +36,7 @@ def plans(out, count):
             check = record["check"]
             if check["form"] != "plan":
                 continue
-            # The answer lists the actions of the shortest plan with semicolons. Every block of a state is on another or on the table.
+            # The answer lists the actions of the shortest plan, separated by semicolons. Every block is on another block or on the table.
             steps = len(record["answer"].split("; "))
             blocks = sum(fact.startswith(("on ", "ontable ")) for fact in check["init"])
             if (steps == 4 and level == 1) or (steps == 6 and blocks == 4):
@@ -119,7 +120,8 @@ def gates(out):
 
 
 def consistent(out):
-    """Yields the gates of the consistency model from its training's measures (test split); nothing if it has not finished."""
+    """Yields the gates of the consistency model with the figures that its training measured on the test split; nothing if the training has not
+    finished."""
     try:
         stages = document(f"{out}/cllm.json")
     except FileNotFoundError:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Measures the gates that a trained family must pass before it is installed: unseen problems of the dev split, greedy.
 #   scripts/family_gates.sh FAMILY_DIR [OUT_DIR]      default: FAMILY_DIR/gates
-# Prints a Markdown table and writes it into the target's card; draft and consistency model get their parts. A target of 10 M parameters or
-# more has higher bounds. DECOSCOPE_GATES_COUNT (500) problems a task and level, DECOSCOPE_GATES_FEW (200) problems for drafts, Jacobi blocks
-# and shortened rationales. Existing files are kept, so the same command continues a stopped run. Exit code 1 if a gate is missed or OUT_DIR
-# holds figures of other weights or counts.
+# Prints a Markdown table and writes it into the target's card, and the figures of draft and consistency model into their cards. A target of
+# 10 M parameters or more has higher bounds. DECOSCOPE_GATES_COUNT (500) problems a task and level, DECOSCOPE_GATES_FEW (200) problems for
+# drafts, Jacobi blocks and shortened rationales. Existing files are kept, so the same command continues a stopped run. Exit code 1 if a gate
+# is missed or OUT_DIR contains figures of other weights or counts.
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -41,7 +41,7 @@ python3 "$here/scripts/family_gates.py" plans "$out" "$count"
 for steps in 4 6; do
   into "$out/plans-$steps.json" generate --model "$target" --decoder ar --prompt-file "$out/plans-$steps.jsonl" --max-tokens 256 --json
   python3 "$here/scripts/family_gates.py" answers "$out/plans-$steps"
-  # Code 3: the checker found wrong plans, which its document counts.
+  # Exit code 3 means that some plans are wrong; the output counts them.
   "$program" data check "$out/plans-$steps.answers.jsonl" --json > "$out/plans-$steps.checked.json" || [ $? -eq 3 ]
 done
 for task in arith blocks chat; do

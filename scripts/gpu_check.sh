@@ -14,15 +14,15 @@
 # Parts; each takes at most 10 minutes, and without a GPU prints one line and ends with status 5:
 #   kernels, decoders   all tests of kernels; of decoders in every dtype against plain decoding
 #   exact               scripts/exactness.sh on the device, every dtype, in 24 shares that can be continued
-#   soak, cancel, rows  2,000 generations after which the same memory is free; 1,000 cancelled runs, 99 % of them within a step and 0.1 s;
-#                       bits of a row in 10,000 forwards of 1 to 17 rows
-#   same                1,000 runs of one prompt among others: one output; an altered prompt or order of sums is detected
-#   faults              each CUDA call fails once: the program names it, or continues with a note
+#   soak, cancel, rows  2,000 generations, which must leave the free memory as it was; 1,000 cancelled runs, of which 99 % must end within a
+#                       step and 0.1 s; bits of a row in 10,000 forwards of 1 to 17 rows
+#   same                1,000 runs of one prompt beside other prompts give one output; the test detects an altered prompt or order of sums
+#   faults              each CUDA call fails once: the program must name the call, or continue with a note
 #   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the bundled model
 #                       PART:2/8 of kernels, decoders, exact, faults and the sanitizers is the second of eight shares
 #   shape               7B-shaped random weights (13.5 GB) in FOLDER/7B or DECOSCOPE_GPU_MODEL, for the parts below
 #   bench               steps of 1 to 120 rows at context 512 against the bound by copies (gpu_model.py), tokens/s of plain decoding
-#   prompts             prompts of 2,049 and 2,304 tokens read by the kernels of steps and by cuBLAS; then all decoders after such prompts
+#   prompts             prompts of 2,049 and 2,304 tokens read by the kernels that compute steps, and by cuBLAS; then all decoders after such prompts
 #   speeds              every decoder against plain decoding on the bundled prompts: tokens/s and equal tokens
 #   products            single matrix products
 #   training            all tests of training; losses of 300,000 tokens and of a consistency model against the CPU's; tokens/s of 14 M
@@ -112,7 +112,7 @@ pack() { # FOLDER [--limit MIB] [--built BUILD]
       cp -r assets/{data,models,prompts,recipes,shapes,trees} "$staged/assets/" ;;
   esac
   cp scripts/gpu_check.sh "$folder/"
-  # A dictionary larger than a program: the programs share most of their code.
+  # xz's preset 9, because its dictionary is larger than a program: so the code that the programs share is stored once.
   python3 - "$folder/gpu_check.tar.xz" "$staged" <<'PYTHON'
 import os, sys, tarfile
 with tarfile.open(sys.argv[1], "w:xz", preset=9) as pack:
@@ -198,7 +198,7 @@ names_call() { # CALL FILE
 
 # COMMAND: runs it once for each CUDA call of this share of the calls, and makes that call fail. The program must end with code 4 or 5 and at
 # most four lines that name the call, or continue with a note.
-faults_of() { # few 4 | long_prompt | one_step
+faults_of() { # arguments: few 4, long_prompt or one_step
   local n n_calls bad code failed
   preload="$here/lib/libfail_calls.so" log="$here/results/calls"
   DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" "$here/gpu_check.sh" "$@" > /dev/null
@@ -213,7 +213,7 @@ faults_of() { # few 4 | long_prompt | one_step
     failed=$(cut -d' ' -f2 "$log" 2> /dev/null || echo "-")
     echo "$n $failed: $code $(head -n 1 "$here/results/failed")"
     case $failed:$code in
-      # A failed release is only noted; unknown free memory is not an error.
+      # If a release fails, the program only prints a note. It runs without the size of free memory, too.
       cudaFree:0 | cudaFreeHost:0 | *Destroy:0 | cublasDestroy_v2:0) grep -q "note: cuda:0: $failed: " "$here/results/failed" || bad=1 ;;
       cudaMemGetInfo:0) ;;
       -:*) echo "call $n did not happen" && bad=1 ;;
@@ -226,8 +226,8 @@ faults_of() { # few 4 | long_prompt | one_step
   done
   return "$bad"
 }
-# Further faults: a CPU run makes no CUDA call; memory refused once is requested again; after a permanent error, as after a bad address, the
-# program ends soon and its recording is readable.
+# Further checks: a CPU run makes no CUDA call; an allocation that fails once is repeated; after a permanent error, such as the one of a bad
+# address, the program ends soon and its recording is readable.
 faults_besides() ( # a subshell, because of its exports
   preload="$here/lib/libfail_calls.so" log="$here/results/calls" record="$here/results/failed.pdrun" bad=0
   export DECOSCOPE_FAIL_LOG="$log"
@@ -311,7 +311,7 @@ speeds() {
   every_decoder "$here/assets/prompts/bundled.jsonl" "$here/results/speeds.json" --max-tokens 96 --repeat 3
 }
 
-# Reads prompts both ways, then checks exactness after prompts read by cuBLAS.
+# Times prompts read by the program's own kernels and by cuBLAS, then checks exactness after prompts read by cuBLAS.
 prompts() {
   [ "$DECOSCOPE_CUBLAS" != own ] || { echo "cuBLAS: not found; name its file in DECOSCOPE_CUBLAS" >&2 && return 5; }
   for tokens in 2049 2304; do
@@ -328,7 +328,7 @@ prompts() {
   return "$code"
 }
 
-# Runs the outputs of this share that are still missing. All shares write to one document.
+# Runs the settings of this share that have no results yet. All shares write to one document.
 exact() {
   DECOSCOPE_PROGRAM=${DECOSCOPE_PROGRAM:-$here/program} DECOSCOPE_EXACT_DEVICE=cuda:0 DECOSCOPE_EXACT_DTYPES="bf16 f16 f32" \
     DECOSCOPE_EXACT_SHARE=$share/$n_shares DECOSCOPE_EXACT_JSON="$here/results/exact.json" "$here/scripts/exactness.sh" "$here/results/exact"
@@ -410,7 +410,7 @@ part() {
   esac
 }
 
-run_one() { # PART: for at most $most seconds
+run_one() { # PART: runs it for at most $most seconds
   begun=$(date +%s) code=0
   file="$here/results/$(echo "$1" | tr ':/' '..')" # faults:2/8 -> faults.2.8
   timeout "$most" "$here/gpu_check.sh" part "$1" > "$file.log" 2>&1 || code=$?
@@ -425,7 +425,7 @@ run() { # [PART...] | --minutes N | --together [SECONDS] PART...
     end=$(($(date +%s) + 60 * ${2:?minutes}))
     # shellcheck disable=SC2046
     set -- $(python3 "$here/gpu_parts.py" fit "$here/results" "$2")
-    [ $# -gt 0 ] || { echo "gpu_check: all parts that fit have passed" >&2 && return 2; }
+    [ $# -gt 0 ] || { echo "gpu_check: every part that fits into these minutes has passed" >&2 && return 2; }
   fi
   # shellcheck disable=SC2046
   [ $# -gt 0 ] || set -- $(python3 "$here/gpu_parts.py" names)

@@ -5,14 +5,14 @@
   gpu_parts.py list RESULTS [MINUTES]     one line per part: name, minutes, result
   gpu_parts.py fit RESULTS MINUTES        names of the parts that have not passed and fit in MINUTES
 
-RESULTS: the folder of `gpu_check.sh run`, with results and times. Minutes of other parts are guesses, at most ten. A part that needs another's
-files is listed only after it, or if that has passed.
+RESULTS: the folder of `gpu_check.sh run`, with results and times. The minutes of a part without a result are estimates, at most ten. A part
+that needs the files of another part is listed only after it, or if the other part has passed.
 """
 import math
 import os
 import sys
 
-MOST = 10  # limit of minutes for a part
+MOST = 10  # maximum minutes of a part
 
 
 def shares(name, n, minutes, first=1, last=None):

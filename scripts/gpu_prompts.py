@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the time to read a prompt on a GPU by the kernels of steps and by cuBLAS (docs/cuda.md, "Prompts by cuBLAS").
+"""Compares the time to read a prompt on a GPU by the kernels that compute steps, and by cuBLAS (docs/cuda.md, "Prompts by cuBLAS").
 
   gpu_prompts.py texts FILE                      writes prompts of some 390 to 750 tokens, for `compare --prompt-file`
   gpu_prompts.py compare OWN.json... CUBLAS.json... [--out OUT.json]
 
-Each file is an output of `bench decode --json` with --context N; "prompts" is null if the kernels of steps read the prompt. Prints milliseconds
-per 1,000 tokens both ways for each N. Exit code 1 if cuBLAS or one way of a length is missing. There is no target of speed.
+Each file is an output of `bench decode --json` with --context N; "prompts" is null if cuBLAS did not read the prompt. Prints milliseconds
+per 1,000 tokens both ways for each N. Exit code 1 if no file is by cuBLAS, or a length was measured one way only. There is no target of speed.
 """
 import json
 import sys

@@ -2,8 +2,8 @@
 """Compares training on a GPU with the same training on the CPU, and reports the speed of a larger one.
 
   gpu_training.py recipes FOLDER         writes small.json (200,000 weights, 300,000 tokens, f32), large.json (14 M, 4 M tokens),
-                                         step.json (small's first step) and cllm.json (the bundled draft model made a consistency
-                                         model, 96 steps, f32)
+                                         step.json (small's first step) and cllm.json (96 steps of consistency training of the
+                                         bundled draft model, f32)
   gpu_training.py compare FOLDER [OUT.json]
 
 `compare` expects the outputs of `decoscope train`: cpu/ and gpu/ (small.json), cllm-cpu/ and cllm-gpu/ (cllm.json with the same answers), and

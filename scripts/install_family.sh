@@ -23,7 +23,7 @@ for model in "${family_models[@]}"; do
   [[ " ${all[*]} " = *" $model "* ]] || { echo "$model: unknown model, expected one of ${all[*]}" >&2; exit 2; }
 done
 bytes=0
-for model in "${all[@]}"; do  # models that stay count too
+for model in "${all[@]}"; do  # models that are not replaced count, too
   [[ " ${family_models[*]} " = *" $model "* ]] || [ ! -d "$models/$model" ] ||
     bytes=$((bytes + $(find "$models/$model" -type f -printf '%s\n' | awk '{n += $1} END {print n + 0}')))
 done
@@ -45,7 +45,7 @@ for model in "${family_models[@]}"; do
   mkdir "$models/$model.new"
   for file in $(files_of "$model"); do cp "$family/$model/$file" "$models/$model.new/"; done
 done
-for model in "${family_models[@]}"; do  # all copies exist: moving needs no space
+for model in "${family_models[@]}"; do  # all copies exist, and moving them needs no further space
   rm -rf "${models:?}/$model"
   mv "$models/$model.new" "$models/$model"
 done

@@ -1,4 +1,4 @@
-# The lanes of races, by the bundled models; sourced with `program` set.
+# Functions that choose the lanes of races by the bundled models. A script sets `program` and sources this file.
 # shellcheck shell=bash disable=SC2154,SC2034
 
 # NAME: succeeds if the program has this model or these draft heads.
@@ -20,8 +20,8 @@ has_or_skips() {
   return 1
 }
 
-# Sets all lossless lanes except SEED: `lanes` with default options, `variants` with `variant_options`, and those of the consistency model,
-# `cllm_lanes` and `cllm_variants` (refill=slide), empty without it.
+# Sets the names of all lossless lanes except SEED: `lanes` (default options), `variants` (with `variant_options`), and for the consistency
+# model `cllm_lanes` and `cllm_variants` (refill=slide), which are empty if it is not bundled.
 lossless_lanes() {
   lanes=ar,jacobi,lookahead,prompt-lookup,speculative,mcsd,fastcot
   variants=jacobi,mcsd

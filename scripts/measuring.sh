@@ -4,7 +4,7 @@ program=${DECOSCOPE_PROGRAM:-"$here/build/release/bin/decoscope"}
 export PYTHONPATH=$here/scripts PYTHONDONTWRITEBYTECODE=1
 
 # FILE ARGUMENT...: runs the program and writes its standard output to FILE, completely or not at all. Keeps a FILE that is not empty.
-# Reports a failure and returns the program's status; a caller inside $(...), where `set -e` has no effect, must pass it on.
+# Reports a failure and returns the program's status. Inside $(...) `set -e` has no effect, so a caller there must return the status itself.
 # `also_ok=3 into ...` accepts that status too, as `data check` returns for a wrong record.
 into() {
   local file=$1 status=0

@@ -22,7 +22,7 @@ import sys
 LIST = "tests/mutations.json"
 WORK = "build/mutations"
 FIELDS = {"name", "fault", "file", "find", "replace", "target", "filter"}
-PATIENCE_S = 900  # a test that takes longer hangs: the fault was noticed
+PATIENCE_S = 900  # a test that takes longer counts as hanging, and the fault as caught
 
 
 def text_of(path):
@@ -43,7 +43,7 @@ def read_list():
     return faults
 
 
-# ---- the list fits the code ---------------------------------------------------------------------------------------------------------------
+# ---- checks that the list fits the code ---------------------------------------------------------------------------------------------------
 
 def declared_targets():
     declared = "\n".join(text_of(name) for name in glob.glob("tests/**/CMakeLists.txt", recursive=True))
@@ -58,7 +58,7 @@ def declared_suites():
 
 
 def suites_of(test_filter):
-    """Suites that a filter names: "*CudaJudge.*:Graphs.a*-Graphs.b" names CudaJudge and Graphs."""
+    """Suites that a filter names: "*CudaVerify.*:Graphs.a*-Graphs.b" names CudaVerify and Graphs."""
     wanted = test_filter.partition("-")[0]
     return [one.partition(".")[0].strip("*") for one in wanted.split(":")]
 
@@ -103,7 +103,7 @@ class Tree:
             run(["git", "worktree", "prune"], check=True)
             run(["git", "worktree", "add", "--detach", self.path, "HEAD"], check=True)
         run(["git", "checkout", "--force", "--detach", commit()], cwd=self.path, check=True)
-        self.passes = {}  # (target, filter): it passes without a fault
+        self.passes = {}  # (target, filter): True if the tests pass without a fault
 
     def build(self, target):
         emulated = "emulated" in target

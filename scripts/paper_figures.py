@@ -1,19 +1,19 @@
 """Prints a Markdown table of the figures that the decoders' papers state, beside those that all_decoders.sh measured."""
 import math
 
-# System, stated figure and source, our lanes, why the two differ.
+# Each entry: system, figure that its paper states, our lanes, reason why the two differ.
 STATED = [
     ("Jacobi, model as it is",
      "about 1.05x (Kou et al. 2024, Table 1 and its blog post)",
      ["jacobi"],
-     "A model that was not trained for Jacobi settles little more than one token a step. On their GPU the rows of a block are free; here "
+     "A model that was not trained for Jacobi finishes little more than one token a step. On their GPU the rows of a block are free; here "
      "a step of 16 rows costs what the table of steps says. They time the textbook form, which computes the whole block and the prompt "
      "in every iteration, and average the prompts' ratios; ours is decode time, totals divided by totals."),
     ("Lookahead",
      "1.40x to 2.26x on one GPU (Fu et al. 2024, Fig. 5); 1.78x with 1.96 tokens a step by W, N, G = 15, 5, 15, and 1.88x with 2.05 "
      "with n-grams of the prompt (7B chat, MT-bench, Table 3)",
      ["lookahead"],
-     "The paper evaluates (W + G)(N - 1) = 120 rows a step, which an A100 can spare; ours has 12 at most (W, N, G = 2, 3, 4), so it "
+     "The paper evaluates (W + G)(N - 1) = 120 rows a step, which cost little on an A100; ours has 12 at most (W, N, G = 2, 3, 4), so it "
      "finds fewer and shorter n-grams. Ours keeps the bonus token after a full match and looks up the text's n-grams correctly; the "
      "published program omits the first and mixes up the second. Their steps include the prompt's forward."),
     ("Prompt lookup",
@@ -40,7 +40,7 @@ STATED = [
      "Table 5)",
      ["medusa"],
      "Their tree has 64 rows, ours as many as pay off on this machine. Our texts are more predictable, so heads are right more often; "
-     "64 rows would cost more than they bring."),
+     "64 rows would cost more time than they save."),
     ("Chimera",
      "2.7x on average, greedy (2.77x in its text, 2.71x the mean of its five values; MT-bench); first guess right in 49 % of places "
      "(Table 5)",

@@ -16,7 +16,7 @@ in_window() {
   xvfb-run -a -s "-screen 0 1600x1000x24" "$program" "$@"
 }
 
-# NAME PANEL STEP ARGUMENT...: records a run of the program and takes the panel at STEP (-: the end).
+# NAME PANEL STEP ARGUMENT...: records a run of the program and takes a picture of the panel at STEP (-: the end).
 panel_of() {
   local name=$1 panel=$2 step=$3
   shift 3

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures SEED in trees of thoughts against the decoders that it schedules, and FastCoT in chains of thought against plain decoding, in
-# turns; FastCoT by the target and, if it is bundled, by the consistency model.
+# Compares, in turns, SEED with the decoders that it schedules (trees of thoughts), and FastCoT with plain decoding (chains of thought).
+# FastCoT runs with the target and, if it is bundled, with the consistency model.
 #   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, except the slow one below)
 # Writes OUT_DIR/<what>-<name>.<repeat>.json (`reason --json`) and prints Markdown tables. About 19 minutes if a step takes 4 ms, 10 without
 # FastCoT if it takes 6. Existing files are kept, so the same command continues a stopped run. Exit code 1, after the tables, if a tree or a
@@ -13,8 +13,8 @@
 #   DECOSCOPE_RR_DRAFT_SCALE (16x1)  scale of the slow draft
 #   DECOSCOPE_RR_SETTLE (3)     seconds until a program that runs beside a measurement has loaded its model
 # Columns:
-#   speed-ups    medians over the repeats, each against its own baseline, of wall time without prompts; for chains it includes what FastCoT
-#                reads after a cut (guesses and trigger), which plain decoding writes itself
+#   speed-ups    ratios of wall times without prompts, each against the baseline of the same repeat; medians over the repeats. For chains
+#                the time includes the tokens that FastCoT reads after a cut (guesses and trigger), which plain decoding writes itself
 #   own base     the decoder that drafts and verifies in turn: speculative, mcsd of the same k_config, or speculative --batch N if a
 #                verification has N texts
 #   of its rows  speed-up / the speed-up if only rows and draft forwards cost time (step_costs.py), by steps measured as they occur after
@@ -155,7 +155,7 @@ for cores in "" -own-core; do
 done
 for repeat in $(seq "$repeats"); do
   for at in "${!tree_calls[@]}"; do
-    # Reverse order every second time, so that drift of the machine favours no lane.
+    # Every second repeat runs in reverse order, so that a drift of the machine's speed favours no lane.
     [ $((repeat % 2)) -eq 1 ] || at=$((${#tree_calls[@]} - 1 - at))
     eval "search ${tree_calls[$at]}"
   done

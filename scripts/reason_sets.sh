@@ -13,7 +13,7 @@ out=${1:?name a folder for the results}
 count=${DECOSCOPE_RS_COUNT:-1}
 mkdir -p "$out"
 asked=()
-ask() { # tot|cot generated|open DECODER,... SET...
+ask() { # tot|cot generated|open DECODER,... SET...: runs the questions of each SET with each DECODER
   local task decoder
   for task in "${@:4}"; do
     if [ "$2" = open ] && [ -z "${DECOSCOPE_DATA:-}" ]; then

@@ -12,7 +12,7 @@ from step_costs import at, behind, costs, listed, of_its_rows, race_costs
 
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
 CHAINS = sys.argv[4].split()
-WITHIN = 0.15  # a schedule may gain this much less than its bound
+WITHIN = 0.15  # tolerated difference between the gain of a schedule and its bound, as a share of the bound
 DRAFT_FORWARDS = 3  # draft forwards per text before a timed step
 CHAIN_STEPS = (24, 96)  # typical steps of a rationale: consistency model, target
 
@@ -47,14 +47,13 @@ def gain(of, base):
 
 
 def times_around(repeat, what):
-    """The names of the two timings made before and after the trees, or the chains, of a repeat."""
+    """Names of the step timings that were measured directly before and after the trees (or the chains) of a repeat."""
     before = repeat - 1 if CHAINS or repeat == 1 else f"{repeat - 1}-trees"
     return (before, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
 
 
 def step_ms(kind, repeat, rows, steps, draft=False):
-    """Milliseconds of a step with `rows` rows a text, for texts of `steps` steps, by the timings beside a repeat. With `draft` of the draft's
-    forwards before it."""
+    """Milliseconds of a step with `rows` rows per text, the mean over the first `steps` steps. Uses the timings before and after a repeat. With `draft`, the result is the time of the draft's forwards before the step."""
     files = [f"{OUT}/{kind}.{name}.json" for name in times_around(repeat, kind.partition("-")[0] + "s")]
     return at(behind(race_costs(*files, draft=draft), steps), rows)
 
@@ -64,24 +63,24 @@ def steps_a_text(report):
 
 
 def gain_of_chain(of, plain):
-    """Like gain(), but subtracts only the prompts of plain decoding (the questions): reading guesses and trigger after a cut is part of the
-    decoder's time."""
+    """Like gain(), but excludes only the time to read the questions. FastCoT also reads its guesses and the trigger after an early end; this
+    counts as time of the decoder."""
     return statistics.median([decode_ms(p) / (r["schedule"]["wall_ms"] - p["schedule"]["prefill_ms"]) for r, p in zip(of, plain)])
 
 
 def stages(report):
-    """Milliseconds of a draft and of a verification per text."""
+    """Milliseconds of a draft and of a verification, as means over the steps of texts."""
     s = report["schedule"]
     return s["draft_busy_ms"] / s["steps"], s["target_busy_ms"] / s["steps"]
 
 
 def together(report):
-    """Texts in a forward of the target."""
+    """Mean number of texts in a forward of the target."""
     return report["schedule"]["steps"] / report["schedule"]["forwards"]
 
 
 def rows_of(report):
-    """Rows of a forward of the target."""
+    """Mean number of rows in a forward of the target."""
     return report["rows"] / report["steps"] * together(report)
 
 
@@ -90,8 +89,8 @@ def draft_of(name):
 
 
 def least(draft, verify, draft_slower, verify_slower, may_take_turns):
-    """Least milliseconds for one draft and one verification: overlapped, each slowed down by its factor, with the rest of the longer one
-    alone; or one after the other, if that is faster and allowed."""
+    """The least time in ms for one draft and one verification. While both run at the same time, each is slower by its factor; then the rest
+    of the longer one runs alone. If may_take_turns, running one after the other counts too if it is faster."""
     drafting, verifying = draft * draft_slower, verify * verify_slower
     if drafting <= verifying:
         at_once = drafting + verify - drafting / verify_slower
@@ -120,7 +119,7 @@ def bounds(name, seed, base, target):
 
 
 def tree_step_ms(name, report, repeat):
-    """Expected cost of a text's share of a forward and of its draft."""
+    """Expected milliseconds a step for each text: its share of the forward and of the drafts."""
     if not report["proposed"]:
         return step_ms("tree-plain", repeat, 1, steps_a_text(report))
     rows = rows_of(report) / together(report)
@@ -189,7 +188,7 @@ def answers(report):
 
 
 def chain_table(names):
-    """Prints the table. @return  names of chains whose texts differ from those at 1x1, or (without a bound) from plain decoding's"""
+    """Prints the table. @return  names of chains whose texts differ from the same chain's at 1x1 or, without a bound, from plain decoding"""
     others = []
     base_of = {name: base if base != "-" else name for name, base in (pair.rsplit("=", 1) for pair in names)}
     chains = {name: reports("chain", name) for name in base_of}

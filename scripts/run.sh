@@ -3,17 +3,49 @@
 # terminal.
 #   scripts/run.sh [ARGUMENT]...
 # Arguments go to the program: `scripts/run.sh generate --prompt "..."` runs a subcommand; options alone are the window's, or the
-# terminal race's. The bundled models decide which decoders race (scripts/lanes.sh). Exit code: the program's, or 2 for a window option
-# without a display.
+# terminal race's. Without --model the race is on SmolLM2-135M-Instruct, which scripts/get_model.sh downloads once (93 MB) while the program
+# is built. Without it (offline, or DECOSCOPE_OFFLINE is set) the bundled models race (scripts/lanes.sh). Exit code: the program's, or 2 for
+# a window option without a display.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 "$here/scripts/setup.sh"
+
+# True if the arguments leave the model of the race open.
+takes_smollm2() {
+  [ $# -eq 0 ] || [[ $1 == -* ]] || return
+  local argument
+  for argument in "$@"; do
+    case $argument in --model | --model=* | --open | --open=* | -h | --help | --version) return 1 ;; esac
+  done
+}
+fetching=
+if takes_smollm2 "$@" && [ -z "${DECOSCOPE_OFFLINE:-}" ]; then
+  "$here/scripts/get_model.sh" smollm2 >/dev/null &
+  fetching=$!
+fi
 without_gpu=()  # no code for GPUs on a machine that has none
 [ -e /dev/nvidiactl ] || [ -e /dev/dxg ] || without_gpu=(-DWITH_CUDA=OFF)
 "$here/scripts/build.sh" release --target decoscope "${without_gpu[@]}" >&2
 program="$here/build/release/bin/decoscope"
 # shellcheck source=scripts/lanes.sh
 source "$here/scripts/lanes.sh"
+
+# Sets `smollm2` to the model's file if it is there; waits at most 20 seconds more for its download.
+find_smollm2() {
+  smollm2=$("$here/scripts/get_model.sh" --path smollm2)
+  local i
+  for ((i = 0; i < 20; i++)); do
+    if [ -z "$fetching" ] || [ -f "$smollm2" ] || ! kill -0 "$fetching" 2>/dev/null; then break; fi
+    sleep 1
+  done
+  [ -f "$smollm2" ] && return
+  smollm2=
+  if [ -n "$fetching" ] && kill -0 "$fetching" 2>/dev/null; then
+    echo "run.sh: SmolLM2 is still being downloaded; this race is on the bundled models, the next one on SmolLM2" >&2
+  fi
+}
+smollm2=
+if takes_smollm2 "$@"; then find_smollm2; fi
 
 # Without a display this script runs a race in the terminal and passes the options to it; options that only a window has are refused. Only
 # DISPLAY counts, because Debian's GLFW opens X11 displays; under Wayland it opens Xwayland's.
@@ -22,6 +54,11 @@ if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
   prompts=(--prompt-file "$here/assets/prompts/bundled.jsonl")
   scale=(--scale 4x2)  # the window's default for the bundled model
   tokens=(--max-tokens 96)
+  if [ -n "$smollm2" ]; then  # a model as it is, on messages to an assistant
+    race=(--model "$smollm2" --decoders "ar,lookahead,prompt-lookup")
+    prompts=(--prompt-file "$here/assets/prompts/messages.jsonl")
+    scale=()
+  fi
   for argument in "$@"; do
     case $argument in
       -h | --help | --version) exec "$program" "$@" ;;
@@ -36,7 +73,7 @@ if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
         ;;
       --scale | --scale=*) scale=() ;;
       --max-tokens | --max-tokens=*) tokens=() ;;
-      --decoders | --decoders=*) race=() ;;
+      --decoders | --decoders=*) race=(); [ -z "$smollm2" ] || race=(--model "$smollm2") ;;
       --prompt | --prompt=* | --prompt-file | --prompt-file=*) prompts=() ;;
     esac
   done
@@ -44,4 +81,5 @@ if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
   exec "$program" compare "${race[@]}" "${prompts[@]}" "${scale[@]}" "${tokens[@]}" "$@"
 fi
 [ $# -gt 0 ] || set -- --screen compare --start
+[ -z "$smollm2" ] || set -- --model "$smollm2" "$@"
 exec "$program" "$@"

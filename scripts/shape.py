@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 CODE = (".cpp", ".h", ".cu", ".cuh")
 PUBLIC_ROOTS = ("engine/", "kernels/", "ui/")
 
-# Each limit: what is measured, and the most (or least) it may be. Limits come from the project's style guide.
+# The largest allowed value (MOST) or the smallest (LEAST) of each measure. The limits come from the project's style guide.
 MOST = {
     "files in one folder": 30,
     "own headers reached, ui/panels, median": 20,
@@ -91,7 +91,7 @@ ACCESS = ("public", "private", "protected")
 def declarations(text):
     """Public types and functions of a header: (kind, name, line, documented)."""
     found, stack, statement = [], [], []
-    comments = {}  # line: nothing but a comment stands on it
+    comments = {}  # line: True if it contains only a comment
     items = list(tokens_of(text))
     code_lines = {line for kind, _, line in items if kind not in ("comment",)}
     for kind, piece, line in items:
@@ -181,7 +181,7 @@ def declarations(text):
                 following = significant[i + 1][1] if i + 1 < len(significant) else ""
                 constructor_list = bool(words) and ":" in words and ")" in words and following in (",", "{")
                 if constructor_list or (is_value and following != ";"):
-                    pass  # an initialiser of a member: the statement goes on
+                    pass  # an initialiser of a member: the statement continues
                 elif following == ";" or is_enum:
                     pass
                 else:

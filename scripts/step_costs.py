@@ -13,8 +13,8 @@ def costs(*files):
 
 
 def race_costs(*files, draft=False):
-    """{rows: {steps: milliseconds}}: the mean of the first steps after a prompt (`bench step --behind`), averaged over the files. With `draft`
-    the time of the draft's forwards before a step."""
+    """{rows: {steps: milliseconds}}: the mean time of the first `steps` steps after a prompt (`bench step --behind`), averaged over the files.
+    With `draft`, the time of the draft's forwards before a step instead."""
     field = "draft_ms" if draft else "ms"
     of = []
     for name in files:
@@ -40,7 +40,7 @@ def at(cost, rows):
 
 
 def of_its_rows(speedup, fewer_steps, plain_ms, step_ms):
-    """1 if only the rows cost time, less if something else does.
+    """Speed-up divided by the speed-up that would result if only rows and drafts took time; below 1 if anything else takes time.
 
     fewer_steps  steps of plain decoding per step of the decoder; for complete texts its tokens per step
     plain_ms     cost of a step of plain decoding, one row

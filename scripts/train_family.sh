@@ -2,10 +2,10 @@
 # Trains the whole bundled family: tokenizer, target, draft model, Medusa's and Chimera's heads with their trees, consistency model.
 #   scripts/train_family.sh OUT_DIR [TARGET_RECIPE]      default recipe: target-family.json of assets/recipes
 # Takes hours, most of them for the target; then run scripts/family_gates.sh OUT_DIR and scripts/install_family.sh OUT_DIR. The same command
-# continues after a stop (Ctrl+C, a kill, a reboot) and skips finished stages. A changed recipe is trained again: only its length may differ
-# if it continues, other changes are refused. A stage made with another tokenizer or target is refused; remove its folder. The recipes may need
-# DECOSCOPE_DATA, the folder of open texts. The cards say how long each stage took, all pieces of a training together; a killed piece counts up
-# to its last file. Exit codes: 2 if something is refused, otherwise the program's.
+# continues after a stop (Ctrl+C, a kill, a reboot) and skips finished stages. If a recipe changes, its stage continues from its checkpoint,
+# which is possible only if no more than the recipe's length changed. A stage made with another tokenizer or target is refused; remove its
+# folder. The recipes may need DECOSCOPE_DATA, the folder of open texts. The cards state the time of each stage, summed over its runs; a run
+# that was killed counts up to the last file that it wrote. Exit codes: 2 if something is refused, otherwise the program's.
 #   DECOSCOPE_FAMILY_SCORES   (500) problems a task and level that are scored at the end
 #   DECOSCOPE_FAMILY_ROWS     (16) rows a step for which the heads' trees are grown; auto: measured here at 4x2
 #   DECOSCOPE_FAMILY_RECIPES  folder of recipes (assets/recipes): tokenizer-family, target-family or target-family-on, draft, medusa,
@@ -38,7 +38,7 @@ if [ -z "${DECOSCOPE_DATA:-}" ] && grep -qE '"real" *:|"open_texts" *: *true' "$
   exit 2
 fi
 mkdir -p "$out"
-# The lock is inherited by the program, which may outlive a killed script and must not meet a second run.
+# The program inherits the lock: it may outlive a killed script, and a second run must not start before it ends.
 exec 9> "$out/.lock"
 flock -n 9 || { echo "scripts/train_family.sh: $out: another run is using it" >&2; exit 2; }
 
@@ -48,7 +48,7 @@ keep() {  # TEXT FILE
   mv "$2.part" "$2"
 }
 
-# NAME END: adds the time since the stage's start to its seconds.
+# NAME END: adds the time from the stage's start to END to the stage's seconds.
 count_piece() {  # NAME END
   local folder=$out/$1 end=$2 began
   [ -s "$folder/.began" ] || return 0
@@ -81,7 +81,7 @@ stage() {
   case $name in
     # A tokenizer starts over: removes what an unfinished stage left.
     tokenizer) rm -f "$out/$name"/tokenizer.model "$out/$name"/tokenizer_config.json ;;
-    # Measurements start over, so their old time does not count.
+    # Measurements start from the beginning, so the time of an unfinished attempt does not count.
     scores-* | tree-*) [ ! -s "$out/$name/.done" ] || rm -f "$out/$name/.seconds" "$out/$name/.done" ;;
   esac
   echo "scripts/train_family.sh: $name, $(date +%H:%M)" >&2
@@ -115,7 +115,7 @@ else
 fi
 weights=$out/demo-target/model.safetensors
 target=(--target "$out/demo-target")
-# Written before the consistency model, which copies these relations.
+# Writes the card before the consistency model is trained, because that training copies these names into its card.
 keep '{"draft": "demo-draft", "medusa": "demo-medusa", "chimera": "demo-chimera"}' "$out/demo-target/decoscope.json"
 trained demo-draft "$recipes/draft.json" "$weights" -- draft "${target[@]}" --tokenizer "$out/demo-target"
 trained texts "$recipes/medusa.json" "$weights" -- outputs "${target[@]}"

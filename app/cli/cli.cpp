@@ -82,9 +82,10 @@ void refuse_misplaced(const CLI::App& app) {
   if (app.get_subcommands().empty()) return;
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() > 0) {
-      throw kernels::Error(kernels::ErrorCode::Usage,
-                           fmt::format("{} is given before {}; put it after", option->get_name(),
-                                       app.get_subcommands().front()->get_name()));
+      throw kernels::Error(
+          kernels::ErrorCode::Usage,
+          fmt::format("{} is given before the command {}; put it after the command",
+                      option->get_name(), app.get_subcommands().front()->get_name()));
     }
   }
 }
@@ -107,7 +108,8 @@ int run_command_line(int argc, char** argv) {
   for (const auto add : {add_generate, add_compare, add_bench, add_data, add_train, add_model,
                          add_score, add_reason, add_trace, add_devices})
     add(app, p, run);
-  // Set after the subcommands were added, because they inherit a footer that exists at that time.
+  // Sets the footer after adding the subcommands, because a subcommand inherits the footer that
+  // exists when it is added.
   app.footer("`decoscope SUBCOMMAND --help` lists the options of a subcommand, with examples.");
   if (parse_or_answer(app, argc, argv)) return 0;
   refuse_misplaced(app);

@@ -125,8 +125,9 @@ struct TrainOptions {
 
 /// Options of `model` except `model score`.
 struct ModelCommandOptions {
-  std::string what;  // info, validate, tokenize, chat, random, scale, tree
+  std::string what;  // list, list-architectures, info, validate, tokenize, chat, random, scale, tree, convert
   std::string path, out, config, scale = "4x2", dtype;
+  std::string type;       // convert: of weights; empty: as stored
   std::string tokenizer;  // random: file, directory or bundled model; empty: none
   std::uint64_t seed = 1;
   // random --heads: kind of the heads, target model and number of heads

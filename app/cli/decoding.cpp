@@ -95,9 +95,10 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       ->required()
       ->check(one_of(kBenches));
   c->footer(
-      "Columns of bench step: \"of first\" is the time divided by that of the first line; "
+      "Columns of bench step: \"vs first\" is the time divided by that of the first line; "
       "\"roofline ms\" the minimum time to read and multiply the weights, by the probes; "
-      "\"reached\" this minimum divided by the time.\n"
+      "\"reached\" this minimum divided by the time. With --behind, \"vs steady\" is the time of "
+      "the first steps divided by that of later steps.\n"
       "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
   add_model_options(*c, p.bench.model, false);
   add_draft_option(*c, p.bench.model);
@@ -121,8 +122,8 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str()
       ->transform(whole_number(1, kMaxBenchTexts));
   c->add_option("--anew", p.bench.n_new_tokens,
-                "bench step --behind: prompt tokens to prefill, the others being shared with the "
-                "prompt before; 0: all")
+                "bench step --behind: prompt tokens to prefill; the first tokens are shared with "
+                "the previous prompt; 0: prefill all")
       ->capture_default_str()
       ->transform(whole_number(0));
   c->add_option("--draft-forwards", p.bench.n_draft_forwards,
@@ -130,7 +131,7 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "step")
       ->capture_default_str()
       ->transform(whole_number(1, 100));
-  c->add_option("--context", p.bench.context, "committed tokens before the rows")
+  c->add_option("--context", p.bench.context, "committed tokens before the timed rows")
       ->transform(whole_number(1))
       ->capture_default_str();
   c->add_option("--repeat", p.bench.repeat, "number of measurements; medians are reported")

@@ -65,7 +65,7 @@ CLI::Validator real_number(float low, float high, Low bound) {
                                                    : fmt::format("from {} to {}", low, high);
   return CLI::Validator(
       [=](const std::string& text) {
-        // Parsed as a double: a value too small for a float becomes 0, which is valid.
+        // Parses a double, so that a value too small for a float becomes 0, which is valid.
         const auto number = number_from<double>(text);
         bool fits =
             number && std::isfinite(*number) && *number >= double{low} && *number <= double{high};

@@ -24,7 +24,7 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high = std::numeric_l
 /// For Option::transform: accepts whole numbers from 0 to 2^64 - 1.
 CLI::Validator seed_number();
 
-/// Whether a range includes its lower bound.
+/// Includes or excludes the lower bound of a range.
 enum class Low : std::uint8_t { Included, Excluded };
 /// For Option::check: accepts finite numbers from low to high, by default the largest float.
 CLI::Validator real_number(float low,

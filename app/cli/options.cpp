@@ -83,8 +83,11 @@ void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
 
 void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
   command
-      .add_option("--model", o.model,
-                  "bundled model, or directory with config.json, *.safetensors and tokenizer.model")
+      .add_option(
+          "--model", o.model,
+          "bundled model, .gguf file, directory with config.json and *.safetensors, "
+          "hf:ORG/NAME, ollama:NAME, or a unique part of a name that `decoscope model list` "
+          "prints")
       ->type_name(kModelName)
       ->capture_default_str();
   command
@@ -134,10 +137,9 @@ void add_defaults_option(CLI::App& command, ModelOptions& o) {
 
 void add_draft_option(CLI::App& command, ModelOptions& o) {
   command
-      .add_option(
-          "--draft", o.draft,
-          "draft model, for decoders that need one: a bundled model or a directory, with the "
-          "same vocabulary; never scaled (default: the one named by the model's card)")
+      .add_option("--draft", o.draft,
+                  "draft model, for decoders that need one: as --model, with the same vocabulary; "
+                  "never scaled (default: the one named by the model's card)")
       ->type_name(kModelName);
   command
       .add_option(

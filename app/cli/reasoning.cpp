@@ -77,11 +77,12 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
       ->transform(within(bounds::kBatch))
       ->capture_default_str();
   c->add_option("--max-tokens", o.max_tokens,
-                "maximum of a rationale; with --decoder ar this is Truncated-CoT")
+                "maximum number of tokens of a rationale; with --decoder ar this is Truncated-CoT")
       ->transform(within(bounds::kMaxTokens))
       ->capture_default_str();
   c->add_option("--repetition-penalty", o.repetition_penalty,
-                "the paper has 1.2; 1 suits the bundled models")
+                "above 1: makes tokens less likely that occurred before; the paper uses 1.2, 1 "
+                "suits the bundled models")
       ->check(real_number(0, 100, Low::Excluded))
       ->each([&o](const std::string&) { o.penalty_given = true; })
       ->capture_default_str();

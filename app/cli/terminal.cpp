@@ -31,7 +31,7 @@ void on_signal(int) {
   if (stop_requested.exchange(true) || ends_at_once.load()) _exit(kCancelled);
 }
 
-// The system repeats this signal every second, so only the first one counts.
+// Reacts only to the first of these signals, because the system repeats it every second.
 void on_cpu_limit(int) {
   cpu_time_over = true;
   stop_requested = true;

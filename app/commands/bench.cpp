@@ -64,7 +64,8 @@ std::string measured(const json& value, const char* format) {
                            : std::string("not measured");
 }
 
-/// The name of the library that multiplies the full blocks of a prompt; null: the kernels of steps.
+/// The name of the library that multiplies the full blocks of a prompt; null: the same kernels as
+/// for steps.
 json prompts_json(const kernels::Device& device) {
   const std::string products = device.prompt_products();
   return products.empty() ? json(nullptr) : json(products);
@@ -136,7 +137,7 @@ void generate_a_little(engine::LoadedModel& loaded, int context) {
   engine::run_to_end(loaded, run, 0, nullptr, interrupted);
 }
 
-/// The time of each row count and its roofline. Without a result of a probe there is no roofline.
+/// The time of each row count, with its roofline if both probes have results.
 json step_rows(const engine::Model& model,
                const json& machine,
                const std::vector<int>& counts,
@@ -167,11 +168,11 @@ json step_rows(const engine::Model& model,
 /// The rows as a table. The ratio to the memory roofline is meaningless for weights in cache.
 std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t cache_bytes) {
   std::vector<std::vector<std::string>> text = {
-      {"rows", "ms", "of first", "roofline ms", "reached"}};
+      {"rows", "ms", "vs first", "roofline ms", "reached"}};
   bool any_above = false;
   for (const json& row : rows) {
     const json& reached = row["roofline_fraction"];
-    const bool above = reached.is_number() && beats_memory(reached.get<double>());
+    const bool above = reached.is_number() && is_faster_than_memory(reached.get<double>());
     any_above = any_above || above;
     text.push_back(
         {fmt::format("{}", row["rows"].get<int>()), fmt::format("{:.3f}", row["ms"].get<double>()),
@@ -186,7 +187,7 @@ std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t
 void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times, bool drafts) {
   for (std::size_t i = 0; i < rows.size(); i++) {
     rows[i]["behind"] = json::array();
-    if (i >= times.size()) continue;  // not measured because of Ctrl+C
+    if (i >= times.size()) continue;  // absent values were not measured because of Ctrl+C
     for (const MeanSteps& mean : times[i])
       rows[i]["behind"].push_back({{"steps", mean.steps},
                                    {"ms", mean.ms},
@@ -197,7 +198,7 @@ void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times
 /// These times as a table.
 std::string race_step_table(const json& rows) {
   std::vector<std::vector<std::string>> text = {
-      {"rows", "first steps", "ms", "of going on", "draft ms a step"}};
+      {"rows", "first steps", "ms", "vs steady", "draft ms a step"}};
   for (const json& row : rows)
     for (const json& mean : row["behind"])
       text.push_back({fmt::format("{}", row["rows"].get<int>()),
@@ -222,7 +223,8 @@ int bench_step(const BenchOptions& options) {
   // At least two: the prompt's last token, and the token decoded after it.
   check_context(options, model, std::max(2, std::ranges::max(options.rows)));
   generate_a_little(models.target, options.context);
-  const std::int64_t generate_peak = peak_rss_bytes();  // before the probe allocates its buffer
+  // read before the probe allocates its buffer
+  const std::int64_t generate_peak = peak_rss_bytes();
   json machine = probe_json(model.device(), model.dtype());
   const StepTiming timing{.rows = options.rows,
                           .context = options.context,

@@ -163,7 +163,7 @@ Group next_group(const std::vector<RacingLane>& lanes,
       }
     } catch (const engine::Error&) {
       if (at == first) throw;
-      break;  // this prompt starts the next group
+      break;  // this prompt begins the next group instead
     }
     group.requests.push_back(std::move(requests));
   }
@@ -183,7 +183,7 @@ struct LaneResults {
 
 /// The results of a turn.
 struct Decoded {
-  std::vector<engine::RunResult> texts;  // after Ctrl+C only the texts that were started
+  std::vector<engine::RunResult> texts;  // after Ctrl+C only the texts that had been started
   double wall_ms = 0;                    // of concurrent runs: elapsed time without prefill
 };
 
@@ -437,7 +437,7 @@ std::string branches_words(const std::vector<RacingLane>& lanes) {
   for (const RacingLane& lane : lanes) {
     if (!lane.scheduler) continue;
     text += fmt::format(
-        "{}: {} at a time; tokens/s and speed-up are of all of them together, by elapsed time "
+        "{}: {} at a time; tokens/s and speed-up are totals of these prompts, by elapsed time "
         "without prefill\n",
         lane.of.name, engine::counted(static_cast<std::int64_t>(lane.n_branches), "prompt"));
     const std::string how = schedule_text(lane.scheduler->figures());
@@ -470,7 +470,7 @@ std::string report(const std::vector<RacingLane>& lanes,
                    const std::string& differences) {
   std::vector<double> speedups;
   std::vector<std::string> compared;
-  bool all_compared = true;  // every lossless lane was compared
+  bool all_compared = true;  // true: every lossless lane was compared
   bool several_models = false;
   const engine::Model& model = *lanes.front().models.target.model;
   for (std::size_t i = 0; i < lanes.size(); i++) {
@@ -518,7 +518,7 @@ int compare(const GenerationOptions& options) {
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   const std::vector<RacingLane> lanes = lanes_of(store, options, prompts.size());
-  const std::string notice = prompts.size() > 1 ? "" : why_alone(options.decoders);
+  const std::string notice = prompts.size() > 1 ? "" : single_prompt_note(options.decoders);
 
   nlohmann::json results = nlohmann::json::array();
   std::vector<Totals> totals(lanes.size());
@@ -528,8 +528,9 @@ int compare(const GenerationOptions& options) {
   Outputs outputs(options.record, options.trace);
   for (const RacingLane& lane : lanes) outputs.announce(lane.models);
   engine::RunId run = 0;
-  std::size_t n_done = 0;      // prompts decoded in every lane
-  std::exception_ptr failure;  // the failure of a prompt; the results before it are still printed
+  std::size_t n_done = 0;  // prompts decoded in every lane
+  // the failure of a prompt; the results of earlier prompts are still printed
+  std::exception_ptr failure;
   RaceProgress progress(prompts.size(), lanes.size(), options);
   while (n_done < prompts.size() && !interrupted()) {
     try {

@@ -11,7 +11,7 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/data/data_tool.h"
 #include "engine/data/readers.h"
-#include "engine/tokenizer/sentencepiece.h"
+#include "engine/tokenizer/tokenizer_path.h"
 
 namespace app {
 namespace {
@@ -31,7 +31,7 @@ engine::CountTokens token_counter(const std::string& given, const engine::FileLi
   if (!fs::is_directory(folder, ignored)) folder = engine::find_model(given, assets_dir());
   std::vector<std::string> notices;
   const std::shared_ptr<const engine::Tokenizer> tokenizer =
-      engine::open_tokenizer(folder.string(), limits, notices);
+      engine::open_tokenizer_at(folder.string(), limits, notices);
   for (const std::string& notice : notices) print_error("note: " + notice);
   return [tokenizer](const engine::Record& record) {
     const engine::TextReading after_prompt{.add_special = false,
@@ -60,7 +60,7 @@ int generate_data(const DataOptions& options) {
 /// Checks every record. Records whose code cannot be isolated are skipped, which is an error, too.
 int check_data(const DataOptions& options, const std::vector<engine::Record>& records) {
   const bool has_code = std::ranges::any_of(records, engine::is_checked_by_running);
-  const std::string refused = has_code ? settle_code(options.run_code) : "";
+  const std::string refused = has_code ? apply_run_code(options.run_code) : "";
   const engine::DataCheck check = engine::check_records(records, interrupted);
   print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));
   if (check.stopped) return kCancelled;

@@ -103,11 +103,11 @@ class LiveText {
 std::string why_unchecked(const GenerationOptions& options, const engine::RunRequest& request) {
   if (!options.check || request.decoder == "ar" || engine::comparable(request.sampling)) return "";
   return fmt::format(
-      "--check: {} with --sampling rejection is not compared with ar: it draws other tokens{}; "
-      "--sampling coupled draws the tokens of ar",
+      "--check: {} with --sampling rejection is not compared with ar, because it draws other "
+      "tokens{}; --sampling coupled draws the tokens of ar",
       request.decoder,
-      is_lossless(request) ? " of the same distribution, by design"
-                           : ", and with these options of another distribution");
+      is_lossless(request) ? " from the same distribution"
+                           : ", and with these options from another distribution");
 }
 
 /// @param of_several  whether there are several prompts
@@ -302,17 +302,17 @@ int generate(const GenerationOptions& options) {
   outputs.announce(models);
 
   Results results(models, options.json, prompts.size());
-  std::exception_ptr failure;  // results before it are still printed
+  std::exception_ptr failure;  // the results of earlier prompts are still printed
   try {
     const auto decode_all = in_rounds ? decode_in_rounds : decode_in_turn;
     decode_all(models, options, prompts, outputs.sink(), results);
   } catch (const engine::Error& error) {
     if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
-  } catch (const OutputClosed&) {  // nobody reads standard output; still writes the output files
+  } catch (const OutputClosed&) {  // standard output has no reader; still writes the output files
     failure = std::current_exception();
   }
   results.print_why_slow();
-  if (const std::string why = why_alone(options.decoders); !why.empty() && !in_rounds)
+  if (const std::string why = single_prompt_note(options.decoders); !why.empty() && !in_rounds)
     print_error("note: " + why);
   outputs.print_notes(store);
   print_and_close(results.document(), outputs, failure);

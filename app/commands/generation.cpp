@@ -13,6 +13,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/closest_name.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/option_trees.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/stop_rules.h"
@@ -67,8 +68,8 @@ void print_notices(const engine::RunModels& models) {
   for (const std::string& notice : notices_of(models)) print_error("note: " + notice);
 }
 
-/// Refuses a draft model or heads that no decoder needs.
-/// @param needs  whether a decoder needs them
+/// Refuses a draft model or heads that no decoder of the command needs.
+/// @param needs  true for a decoder that needs them; true for at least one
 template <typename Needs>
 void check_use(const std::string& option,
                const std::vector<std::string>& decoders,
@@ -80,8 +81,10 @@ void check_use(const std::string& option,
     return needs(engine::decoder_named(name));
   });
   if (used) return;
-  throw Error(ErrorCode::Usage, fmt::format("{}: not used by {}; used by {}", option,
-                                            fmt::join(decoders, ", "), fmt::join(able, " and ")));
+  const std::string all_but_last = fmt::format("{}", fmt::join(able.begin(), able.end() - 1, ", "));
+  throw Error(ErrorCode::Usage,
+              fmt::format("{}: not used by {}; used by {}{}{}", option, fmt::join(decoders, ", "),
+                          all_but_last, able.size() > 1 ? " and " : "", able.back()));
 }
 
 }  // namespace

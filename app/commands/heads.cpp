@@ -116,7 +116,8 @@ struct MeasuredCosts {
 MeasuredCosts measured_costs(const ModelCommandOptions& options,
                              const std::string& heads_path,
                              const engine::HeadsConfig& heads) {
-  // On a CPU more rows than these do not pay off. On a GPU rows are nearly free, so more are timed.
+  // On a CPU, larger steps do not pay off. On a GPU rows are nearly free, so larger steps are timed
+  // too.
   const StepTiming timing{.rows = {1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64}};
   ModelOptions target = options.target;
   if (target.model.empty()) target.model = heads.base;

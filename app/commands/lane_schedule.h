@@ -20,7 +20,7 @@ struct Turn {
 };
 
 /// The turns of one group of prompts. The order of the lanes rotates with every prompt and repeat.
-/// A lane that decodes the whole group in one turn also gets another place in the order.
+/// The prompt at which a lane takes its turn for the whole group rotates too.
 /// @param first_prompt  index of the group's first prompt among all prompts
 /// @param n_texts       number of prompts in the group, at least 1
 /// @param repeat        index of the repeat

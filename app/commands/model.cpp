@@ -8,14 +8,17 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/terminal.h"
-#include "app/commands/chat.h"
 #include "app/commands/heads.h"
+#include "app/commands/models/chat.h"
+#include "app/commands/models/convert.h"
+#include "app/commands/models/list.h"
+#include "app/commands/models/tokenize.h"
 #include "app/commands/named_model.h"
 #include "app/commands/report.h"
-#include "app/commands/tokenize.h"
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/families/architectures.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/non_finite.h"
 #include "engine/checkpoint/tensor_source.h"
@@ -63,6 +66,7 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
           {"model_type", c.model_type},
           {"parameters", c.n_params()},
           {"dtype", kernels::name_of(files.stored_dtype)},
+          {"stored_type", files.stored_type},
           {"weights_hash", hash ? json(*hash) : json(nullptr)},
           {"dim", c.dim},
           {"hidden_dim", c.hidden_dim},
@@ -86,6 +90,12 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
           {"notices", files.notices}};
 }
 
+/// The type of the weights, and of quantised ones the type that they are computed in.
+std::string stored_words(const engine::ModelFiles& files) {
+  const std::string dtype = kernels::name_of(files.stored_dtype);
+  return files.quantised ? fmt::format("{}, computed in {}", files.stored_type, dtype) : dtype;
+}
+
 /// The context length, with its RoPE scaling if there is one.
 std::string context_words(const engine::ModelConfig& c) {
   if (c.max_seq_len == c.max_position_embeddings) return fmt::format("{}", c.max_seq_len);
@@ -96,10 +106,12 @@ std::string context_words(const engine::ModelConfig& c) {
 std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) {
   const engine::ModelConfig& c = files.config;
   const engine::MemoryPlan plan = engine::memory_plan(c, files.stored_dtype);
+  const engine::Architecture* architecture = engine::architecture_of_type(c.model_type);
   std::vector<std::vector<std::string>> rows = {
       {"name", files.name},
+      {"architecture", architecture ? architecture->name : c.model_type},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
-      {"stored as", kernels::name_of(files.stored_dtype)},
+      {"stored as", stored_words(files)},
       {"weights hash", hash.value_or("not known: cancelled")},
       {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim,
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
@@ -193,7 +205,7 @@ void check_vocabulary(const std::string& file,
   const std::filesystem::path path = file;
   const bool with_files = path.filename() == "tokenizer.model";  // copies the related files, too
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  std::vector<std::string> notices;  // shown again when the model is loaded
+  std::vector<std::string> notices;  // ignored here, because loading the model shows them again
   const int n =
       (with_files
            ? engine::open_tokenizer(folder, limits, notices, config.model_type, config.vocab_size)
@@ -245,8 +257,7 @@ engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
   engine::ModelFiles files = open(options);
   if (!files.tokenizer)
     files.notices.push_back(
-        files.path +
-        ": no tokenizer.model, so it cannot generate text; `decoscope bench` can time it");
+        files.path + ": no tokenizer, so it cannot generate text; `decoscope bench` can time it");
   return files;
 }
 
@@ -324,9 +335,30 @@ std::vector<engine::InputPath> read_by(const ModelCommandOptions& options) {
   return inputs;
 }
 
+int list_architectures(bool as_json) {
+  json list = json::array();
+  std::string text;
+  const auto add = [&text](const auto&... columns) {
+    text += fmt::format("{:<20}{:<13}{:<20}{:<9}{}\n", columns...);
+  };
+  add("architecture", "model_type", "class", "GGUF", "differs from LLaMA by");
+  for (const engine::Architecture& a : engine::architectures()) {
+    list.push_back({{"name", a.name},
+                    {"model_type", a.model_type},
+                    {"class", a.class_name},
+                    {"gguf", a.gguf},
+                    {"notes", a.notes}});
+    add(a.name, a.model_type, a.class_name, a.gguf, a.notes);
+  }
+  print(as_json ? dumped(list) : text);
+  return 0;
+}
+
 }  // namespace
 
 int model(const ModelCommandOptions& options) {
+  if (options.what == "list") return list_models(options);
+  if (options.what == "list-architectures") return list_architectures(options.json);
   if (options.what == "tree") return head_tree(options);
   if (options.what == "chat") return model_chat(options);
   if (options.what == "tokenize") return tokenize(options);
@@ -334,6 +366,12 @@ int model(const ModelCommandOptions& options) {
   if (options.what == "info") {
     if (names_heads(options.path, options.limits)) return heads_info(options);
     return print_info(open_to_judge(options), options.json);
+  }
+  if (options.what == "convert") {
+    convert_model(options);
+    return print_info(
+        engine::open_model(options.out, {.needs_tokenizer = false, .limits = options.limits}),
+        options.json);
   }
   if (options.what == "random" && options.config.empty() && options.heads.empty())
     throw Error(ErrorCode::Usage,
@@ -347,7 +385,7 @@ int model(const ModelCommandOptions& options) {
     else
       options.what == "random" ? make_random(options) : make_scaled(options);
   } catch (const Error&) {
-    folder.remove_what_was_written();
+    folder.remove_written_files();
     throw;
   }
   note_written_name(options.out);

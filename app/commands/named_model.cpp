@@ -21,14 +21,14 @@ void note_once(const std::string& text) {
 
 std::string model_folder(const std::string& name_or_path) {
   std::string folder = engine::find_model(name_or_path, assets_dir());
-  if (const std::string notice = engine::notice_of_two_models(name_or_path, assets_dir());
+  if (const std::string notice = engine::ambiguous_name_notice(name_or_path, assets_dir());
       !notice.empty())
     note_once(notice);
   return folder;
 }
 
 void note_folder_is_used(const std::string& option, const std::string& folder) {
-  if (!engine::names_two_models(folder, assets_dir())) return;
+  if (!engine::is_ambiguous_model_name(folder, assets_dir())) return;
   const std::string name = engine::escaped(folder);
   note_once(
       fmt::format("{} {}: the folder ./{} is used; the bundled model of that name is {}/models/{}",
@@ -36,7 +36,7 @@ void note_folder_is_used(const std::string& option, const std::string& folder) {
 }
 
 void note_written_name(const std::string& folder) {
-  if (!engine::names_two_models(folder, assets_dir())) return;
+  if (!engine::is_ambiguous_model_name(folder, assets_dir())) return;
   const std::string name = engine::escaped(folder);
   note_once(
       fmt::format("{} is the bundled model; refer to the folder just written as ./{}", name, name));

@@ -34,7 +34,7 @@ std::string why_no_speedup(std::span<const std::string> decoders,
       fmt::join(decoders, ", "), megabytes(weight_bytes), megabytes(cache_bytes));
 }
 
-std::string why_alone(std::span<const std::string> decoders) {
+std::string single_prompt_note(std::span<const std::string> decoders) {
   const auto found = std::ranges::find_if(decoders, engine::takes_turns);
   if (found == decoders.end()) return "";
   return fmt::format(
@@ -48,7 +48,7 @@ std::string difference_words(const engine::Difference& difference) {
     return margin ? fmt::format("{:.3g}", *margin) : std::string("none, it had ended");
   };
   return fmt::format(
-      "first at token {}; lead of the choice {}, of ar's {} (near 0: rounding; else a bug)",
+      "first at token {}; lead of its choice {}, of ar's choice {} (near 0: rounding; else a bug)",
       difference.at, lead(difference.margin), lead(difference.margin_of_ar));
 }
 
@@ -76,8 +76,8 @@ std::string why_this_scale(const std::string& model,
   return fmt::format("{} starts at scale {}: {}; --scale selects another", model, scale, why);
 }
 
-bool beats_memory(double roofline_fraction) {
-  return roofline_fraction > 1.05;  // the probe varies by some percent
+bool is_faster_than_memory(double roofline_fraction) {
+  return roofline_fraction > 1.05;  // a tolerance, because the probe varies by some percent
 }
 
 std::string why_above_roofline(std::int64_t weight_bytes, std::int64_t cache_bytes) {

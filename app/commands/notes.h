@@ -27,7 +27,7 @@ std::string why_no_speedup(std::span<const std::string> decoders,
 
 /// The note on a decoder for concurrent prompts (SEED) with a single prompt. Empty without such a
 /// decoder.
-std::string why_alone(std::span<const std::string> decoders);
+std::string single_prompt_note(std::span<const std::string> decoders);
 
 /// One line that says where a run's output differs from plain decoding, and what this means.
 std::string difference_words(const engine::Difference& difference);
@@ -48,7 +48,7 @@ std::string why_this_scale(const std::string& model,
 
 /// True if a step was clearly faster than reading the weights from memory, so that at least a part
 /// of them must have come from the cache.
-bool beats_memory(double roofline_fraction);
+bool is_faster_than_memory(double roofline_fraction);
 /// The note on ">1" in the column "reached" of `bench step`.
 std::string why_above_roofline(std::int64_t weight_bytes, std::int64_t cache_bytes);
 

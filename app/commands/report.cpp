@@ -24,7 +24,8 @@ std::vector<std::string> text_by_token(const engine::RunResult& result,
                                        const engine::Model& model) {
   std::vector<std::string> parts;
   engine::TextStream stream(*model.tokenizer(), result.request.prompt_tokens);
-  std::size_t n_left = result.text.size();  // remaining bytes; the text excludes a stop string
+  // number of bytes of the text that are left; the text excludes a stop string
+  std::size_t n_left = result.text.size();
   for (std::size_t i = 0; i < result.tokens.size(); i++) {
     std::string part = stream.push(std::span(result.tokens).subspan(i, 1));
     if (i + 1 == result.tokens.size()) part += stream.finish();
@@ -110,7 +111,8 @@ bool is_lossless(const engine::RunRequest& request) {
 }
 
 json number_json(double value) {
-  constexpr double kWholeBelow = 9007199254740992;  // 2^53: every whole number is a double
+  // 2^53; up to it every whole number has an exact double
+  constexpr double kWholeBelow = 9007199254740992;
   const bool whole = std::trunc(value) == value && std::abs(value) < kWholeBelow;
   return whole ? json(static_cast<std::int64_t>(value)) : json(value);
 }

@@ -16,7 +16,7 @@ namespace {
 
 enum class CodeUse { None, Figures, Selection };
 
-/// How texts that a target writes use code: checkers may run it to select the texts.
+/// The use of code in texts that a target writes: checkers may run it to select texts.
 CodeUse use_in(const engine::OutputsPlan& plan, bool written_before) {
   return plan.check && !written_before && engine::mixes_code(plan.mixture) ? CodeUse::Selection
                                                                            : CodeUse::None;
@@ -51,7 +51,7 @@ CodeUse use_in(const TrainOptions& options) {
 
 }  // namespace
 
-std::string settle_code(bool run_code) {
+std::string apply_run_code(bool run_code) {
   engine::allow_code_without_isolation(run_code);
   const std::string problem = engine::isolation_problem();
   if (!engine::python_paths())
@@ -67,11 +67,11 @@ std::string settle_code(bool run_code) {
          "--run-code to run the code with your permissions";
 }
 
-void settle_code_of_tasks(const std::vector<std::string>& tasks, bool run_code) {
+void require_code_for_tasks(const std::vector<std::string>& tasks, bool run_code) {
   const auto has = [&](const char* task) { return std::ranges::find(tasks, task) != tasks.end(); };
   const bool needed = tasks.empty() || has("py");
   if (!needed && !has("chat")) return;
-  const std::string refused = settle_code(run_code);
+  const std::string refused = apply_run_code(run_code);
   if (refused.empty()) return;
   if (needed)
     throw engine::Error(engine::ErrorCode::Resources,
@@ -79,10 +79,10 @@ void settle_code_of_tasks(const std::vector<std::string>& tasks, bool run_code) 
   print_error("note: task chat: coding answers are not checked: " + refused);
 }
 
-void settle_code_of_training(const TrainOptions& options) {
+void require_code_for_training(const TrainOptions& options) {
   const CodeUse use = use_in(options);
   if (use == CodeUse::None) return;
-  const std::string refused = settle_code(options.run_code);
+  const std::string refused = apply_run_code(options.run_code);
   if (refused.empty()) return;
   if (use == CodeUse::Selection)
     throw engine::Error(engine::ErrorCode::Resources,

@@ -18,7 +18,7 @@
 namespace app {
 
 int score(const ScoreOptions& options) {
-  settle_code_of_tasks(options.tasks, options.run_code);
+  require_code_for_tasks(options.tasks, options.run_code);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::LoadedModel& loaded = load(store, model_request(options.model));
   engine::EvaluationSettings settings;
@@ -26,6 +26,10 @@ int score(const ScoreOptions& options) {
   if (!options.levels.empty()) settings.levels = options.levels;
   settings.n_problems = options.count;
   settings.split = engine::split_from_name(options.split);
+  if (options.write && loaded.files.gguf)
+    throw engine::Error(engine::ErrorCode::Usage,
+                        "score --write: found a GGUF file, expected a directory, whose README.md "
+                        "receives the scores; `decoscope model convert` writes one");
   if (options.write) engine::check_can_be_written(loaded.files.path + "/README.md");
   ProgressLine line("score");
   const auto progress = [&](int done, int total) {

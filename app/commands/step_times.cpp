@@ -44,8 +44,11 @@ constexpr int kRanks = 10;  // candidates per head, typical of trees
 
 /// Returns a function that evaluates Chimera's heads along a chain after a number of tokens. Each
 /// call also processes the last token again, as decoding processes the accepted tokens of a step.
-std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
-  const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
+std::function<void()> chimera_evaluation(engine::ChimeraHeads& heads,
+                                         int dim,
+                                         int context,
+                                         int depth) {
+  const std::shared_ptr<engine::ChimeraSequence> text = heads.make_sequence(0);
   const int n_states = std::max(1, context);
   const auto append = [text, dim, gram = heads.gram()](int n) {
     text->append(
@@ -69,14 +72,14 @@ std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int c
 
 /// Returns a function that evaluates the first `depth` heads once, after a number of tokens.
 /// @param dim  hidden size of the target
-std::function<void()> asking(engine::DraftHeads& heads, int dim, int context, int depth) {
+std::function<void()> heads_evaluation(engine::DraftHeads& heads, int dim, int context, int depth) {
   if (auto* medusa = dynamic_cast<engine::MedusaHeads*>(&heads))
     return [medusa, hidden = std::vector<float>(static_cast<std::size_t>(dim), 0.5f), depth] {
       medusa->ranked(hidden, depth, kRanks);
     };
   auto* chimera = dynamic_cast<engine::ChimeraHeads*>(&heads);
-  engine::ensure(chimera != nullptr, "heads are Medusa's or Chimera's");
-  return asking_chimera(*chimera, dim, context, depth);
+  engine::ensure(chimera != nullptr, "the heads must be Medusa's or Chimera's");
+  return chimera_evaluation(*chimera, dim, context, depth);
 }
 
 std::vector<engine::TokenId> bench_prompt(const engine::Model& model, int n_tokens) {
@@ -87,7 +90,7 @@ std::vector<engine::TokenId> bench_prompt(const engine::Model& model, int n_toke
   return prompt;
 }
 
-/// A prompt of n_tokens with keys and values, and one more token.
+/// A prompt of n_tokens + 1 tokens; all but the last have keys and values.
 engine::Sequence read_bench_prompt(engine::Model& model, int n_tokens) {
   return engine::prefilled(model, bench_prompt(model, n_tokens + 1));
 }
@@ -131,7 +134,7 @@ class BenchTexts {
   engine::Model& model_;
   std::vector<engine::Sequence> texts_;
   std::vector<std::vector<engine::TokenId>>
-      tokens_;  // for each sequence: the tokens that have keys and values
+      tokens_;  // [sequences] the tokens that have keys and values
   std::size_t n_begun_;
 };
 
@@ -186,7 +189,7 @@ class RaceDrafts {
     }
     if (!race_.heads) return [] {};
     const int depth = std::min(race_.n_forwards, race_.heads->n_heads());
-    return asking(*race_.heads, dim_, timing_.context, depth);
+    return heads_evaluation(*race_.heads, dim_, timing_.context, depth);
   }
 
  private:
@@ -290,7 +293,7 @@ std::optional<double> read_gbps(kernels::Device& device) {
 }
 
 double time_heads(engine::DraftHeads& heads, int dim, const StepTiming& timing) {
-  return median_ms_of(timing, asking(heads, dim, timing.context, heads.n_heads()));
+  return median_ms_of(timing, heads_evaluation(heads, dim, timing.context, heads.n_heads()));
 }
 
 }  // namespace app

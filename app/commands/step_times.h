@@ -33,7 +33,8 @@ struct RaceTiming {
   engine::Model* draft = nullptr;
   engine::DraftHeads* heads = nullptr;
   int n_forwards = 4;  // draft forwards of one row before each step, or number of heads evaluated
-  /// How many last tokens of a prompt differ from the prompts before it; 0: all.
+  /// Number of tokens at the end of a prompt that it does not share with earlier prompts; 0: all
+  /// tokens.
   int n_new_tokens = 0;
 };
 

@@ -17,7 +17,7 @@
 #include "engine/base/utf8.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
-#include "engine/reason/tot.h"
+#include "engine/reason/early_stop.h"
 #include "engine/seed/simulate_schedule.h"
 #include "engine/store/memory_plan.h"
 #include "kernels/error.h"
@@ -28,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The reason why the window cannot run a decoder with these options; empty if it can.
-// @param chain  true: they are for a chain of thought, whose questions have known answers
+// Returns the reason why the window cannot run a decoder with these options; empty if it can.
+// @param chain  true if they are for a chain of thought, whose questions have known answers
 std::string why_not_here(const engine::DecoderInfo& info,
                          const engine::OptionValues& options,
                          bool chain) {
@@ -38,15 +38,14 @@ std::string why_not_here(const engine::DecoderInfo& info,
     if (!chain && parsed->early_stop() == "probe")
       return info.title +
              ": stop=probe needs the questions of a chain of thought. Choose Chain of thought "
-             "above, or "
-             "stop=bound or stop=none here.";
+             "above, or stop=bound or stop=none here.";
   } catch (const kernels::Error& error) {
     return error.what();
   }
   return "";
 }
 
-// The same for a tree of thoughts.
+// Like why_not_here(), for a tree of thoughts.
 std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::OptionValues& options) {
   try {
     engine::refuse_early_stop(info.name, options);
@@ -56,7 +55,7 @@ std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::Optio
   return "";
 }
 
-// The decoder's options for scheduling, which have no effect on a run with one sequence.
+// Returns the decoder's options for scheduling, which have no effect on a run with one sequence.
 std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
   std::map<std::string, std::string> idle;
   if (!engine::takes_turns(info.name)) return idle;
@@ -96,14 +95,15 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
   return list;
 }
 
-std::vector<ui::CatalogPrompt> catalog_prompts(const std::string& path) {
-  std::vector<ui::CatalogPrompt> list;
-  for (const Prompt& prompt : read_prompts(path)) {
+void add_prompts(std::vector<ui::CatalogPrompt>& list, const fs::path& path, bool are_messages) {
+  for (const Prompt& prompt : read_prompts(path.string())) {
     const std::string first_line = prompt.text.substr(0, prompt.text.find('\n'));
     const std::string shortened = first_line.substr(0, engine::whole_characters(first_line, 60));
-    list.push_back({.id = prompt.id, .title = prompt.id + ": " + shortened, .text = prompt.text});
+    list.push_back({.id = prompt.id,
+                    .title = prompt.id + ": " + shortened,
+                    .text = prompt.text,
+                    .is_message = are_messages});
   }
-  return list;
 }
 
 }  // namespace
@@ -116,14 +116,16 @@ ui::Catalog window_catalog(const WindowCommandOptions& options) {
   catalog.models = catalog_models(assets / "models", options.model);
   add_heads(catalog, assets / "models", options.model);
   add_tree_notes(catalog);
-  catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
+  add_prompts(catalog.prompts, assets / "prompts/bundled.jsonl", false);
+  add_prompts(catalog.prompts, assets / "prompts/messages.jsonl", true);
   add_tasks(catalog, data_dir_of_environment());
   const auto n_models = std::count_if(catalog.models.begin(), catalog.models.end(),
                                       [](const auto& m) { return m.unavailable.empty(); });
-  catalog.health.push_back({.name = "models",
-                            .value = fmt::format("{} ready to run", n_models),
-                            .ok = n_models > 0,
-                            .fix = "Open the folder of a model in Hugging Face format."});
+  catalog.health.push_back(
+      {.name = "models",
+       .value = fmt::format("{} ready to run", n_models),
+       .ok = n_models > 0,
+       .fix = "Open a .gguf file or the folder of a model in Hugging Face format."});
   const std::int64_t memory = engine::available_memory_bytes();
   if (memory < std::numeric_limits<std::int64_t>::max()) catalog.memory_bytes = memory;
   catalog.simulate = engine::simulate_schedule;

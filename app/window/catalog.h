@@ -9,7 +9,7 @@ namespace app {
 
 struct WindowCommandOptions;
 
-/// All choices except devices, which WindowDevices adds.
+/// Returns all choices except devices, which WindowDevices adds.
 ui::Catalog window_catalog(const WindowCommandOptions& options);
 
 }  // namespace app

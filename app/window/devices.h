@@ -24,7 +24,7 @@ class WindowDevices {
   /// Adds the CPU to the catalog and starts to list the other devices with engine::list_devices.
   /// @param catalog  outlives this object. A device has the same index in `devices` and `health`
   explicit WindowDevices(ui::Catalog& catalog);
-  /// The same with another function, which is called on another thread.
+  /// The same with another function to list devices, which is called on another thread.
   WindowDevices(ui::Catalog& catalog, List list);
   /// Waits for the driver. If it does not respond within EngineThread::kPatience, ends the process
   /// as EngineThread::end_within() does.
@@ -35,12 +35,12 @@ class WindowDevices {
   /// Adds the other devices to the catalog if they have been listed and were not added before. Does
   /// not wait. @return  true if it added them
   bool take();
-  /// Waits until they are listed and adds them.
+  /// Waits until the other devices are listed and adds them.
   void wait_and_take();
 
  private:
   ui::Catalog& catalog_;
-  std::future<std::vector<engine::DeviceInfo>> listed_;  // not valid after they were added
+  std::future<std::vector<engine::DeviceInfo>> listed_;  // not valid() after the devices were added
 };
 
 }  // namespace app

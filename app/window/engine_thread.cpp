@@ -21,8 +21,8 @@ namespace {
 
 std::atomic<EngineThread*> serving = nullptr;
 
-// Called if a library calls exit(), which does not destroy objects on the stack of main(). So the
-// engine is still running, and it uses objects that exit() is about to destroy.
+// Ends the engine if a library calls exit(). exit() does not destroy the objects on the stack of main(), so the engine is still running, and
+// it uses objects that exit() is about to destroy.
 void end_the_engine_first() {
   EngineThread* thread = serving.exchange(nullptr);
   if (!thread) return;
@@ -34,7 +34,7 @@ void end_the_engine_first() {
   _exit(static_cast<int>(kernels::ErrorCode::Device));
 }
 
-// True if the window waits for a response to this command.
+// Returns true if the window waits for a response to this command.
 bool awaits_answer(const engine::Command& command) {
   return std::holds_alternative<engine::StartRun>(command) ||
          std::holds_alternative<engine::StartReasoning>(command) ||
@@ -71,7 +71,7 @@ EngineThread::EngineThread(std::string assets_dir,
   serving = this;
 }
 
-// The engine reports failures of runs; this function reports a failure of the engine itself.
+// Serves commands on the engine's thread. The engine reports failures of runs; this function reports a failure of the engine itself.
 void EngineThread::serve(const std::string& assets_dir,
                          const std::string& data_dir,
                          const ModelOptions& options,
@@ -91,7 +91,7 @@ void EngineThread::serve(const std::string& assets_dir,
     report(events, failure);
     while (const std::optional<engine::Command> command = commands_.wait())
       if (awaits_answer(*command)) report(events, failure);
-  } catch (...) {  // out of memory for a message; the thread must still report its end
+  } catch (...) {  // for example no memory for a message; the thread must report its end even then
   }
 }
 

@@ -21,7 +21,7 @@ struct ModelOptions;
 /// The thread of the engine; at most one object at a time.
 class EngineThread {
  public:
-  /// How long a closing window waits for the engine's current step or load.
+  /// Time that a closing window waits for the engine's current step or load.
   static constexpr std::chrono::seconds kPatience{5};
 
   /// Starts to serve commands. If the engine itself fails, the current and every later command are
@@ -41,9 +41,9 @@ class EngineThread {
 
   /// Closes the command queue and blocks until the engine has ended.
   void end();
-  /// The same with a timeout, because the engine may hang in a call of its device. After the
+  /// Like end(), with a timeout, because the engine may hang in a call of its device. After the
   /// timeout it prints an error and ends the process with the exit code for device errors.
-  /// @param who      name for the message of what hangs: "the GPU", "the engine"
+  /// @param who      the part that may hang, named in the error: "the GPU", "the engine"
   /// @param message  printed before the error, if the window has failed; or empty
   void end_within(std::chrono::milliseconds time,
                   const std::string& who = "the GPU",
@@ -59,9 +59,9 @@ class EngineThread {
              engine::EventQueue& events);
 
   engine::CommandQueue& commands_;
-  std::promise<void> ended_;  // set at the end of the thread
+  std::promise<void> ended_;  // set when the thread ends
   std::future<void> has_ended_ = ended_.get_future();
-  std::thread thread_;  // last, so that it starts after the other members
+  std::thread thread_;  // declared last, so that it starts after the other members exist
 };
 
 }  // namespace app

@@ -38,7 +38,7 @@ void add_one(ui::Catalog& catalog,
                              .unavailable = {},
                              .unfit = {}});
   } catch (const kernels::Error&) {
-    return;  // the list of models shows the folder with the error
+    return;  // the folder is listed as a model, with the error
   }
   ui::CatalogHeads& heads = catalog.heads.back();
   try {
@@ -48,30 +48,6 @@ void add_one(ui::Catalog& catalog,
                                 static_cast<double>(config.n_params()) * 1e-6);
   } catch (const kernels::Error& error) {
     heads.unavailable = error.what();
-  }
-}
-
-// Records which heads do not fit a model, with the error of loading them.
-void compare_with(ui::Catalog& catalog, ui::CatalogModel& model, const ModelOptions& options) {
-  try {
-    const engine::ModelFiles files =
-        engine::open_model(model.path, {.allow_external_shards = options.allow_external_shards,
-                                        .needs_tokenizer = false,
-                                        .limits = options.limits});
-    for (ui::CatalogHeads& heads : catalog.heads) {
-      if (!heads.unavailable.empty()) continue;
-      try {
-        engine::open_heads(heads.path, &files, options.limits);
-      } catch (const kernels::Error& error) {
-        heads.unfit[model.name] = error.what();
-      }
-    }
-    for (const engine::HeadsKind kind : kKinds) {
-      const std::string named = engine::heads_of_card(model.path, kind, options.limits);
-      if (!named.empty()) model.heads[engine::name_of(kind)] = named;
-    }
-  } catch (const kernels::Error&) {
-    return;  // a broken card is reported when its heads are loaded
   }
 }
 
@@ -92,7 +68,7 @@ ui::TreeNote noted(const std::string& decoder,
   return note;
 }
 
-// Caches descriptions; the description of a file is renewed when the file changes.
+// Caches descriptions of trees. The description of a file is computed again when the file changes.
 class TreeNotes {
  public:
   const ui::TreeNote& of(const std::string& decoder,
@@ -108,7 +84,7 @@ class TreeNotes {
   }
 
  private:
-  static constexpr std::size_t kMost = 100;  // typing a path requests a description of every prefix
+  static constexpr std::size_t kMost = 100;  // while a path is typed, every prefix is described
   struct Kept {
     bool is_made = false;
     fs::file_time_type changed{};
@@ -118,6 +94,41 @@ class TreeNotes {
 };
 
 }  // namespace
+
+std::map<std::string, std::string> compare_with_heads(ui::CatalogModel& model,
+                                                      const std::vector<ui::CatalogHeads>& all,
+                                                      const ModelOptions& options) {
+  std::map<std::string, std::string> unfit;
+  try {
+    const engine::ModelFiles files =
+        engine::open_model(model.path, {.allow_external_shards = options.allow_external_shards,
+                                        .needs_tokenizer = false,
+                                        .limits = options.limits});
+    for (const ui::CatalogHeads& heads : all) {
+      if (!heads.unavailable.empty()) continue;
+      try {
+        engine::open_heads(heads.path, &files, options.limits);
+      } catch (const kernels::Error& error) {
+        unfit[heads.name] = error.what();
+      }
+    }
+    for (const engine::HeadsKind kind : kKinds) {
+      const std::string named = engine::heads_of_card(model.path, kind, options.limits);
+      if (!named.empty()) model.heads[engine::name_of(kind)] = named;
+    }
+  } catch (const kernels::Error&) {
+    return unfit;  // a broken card is reported when its heads are loaded
+  }
+  return unfit;
+}
+
+void note_unfit(ui::Catalog& catalog,
+                const std::string& model,
+                const std::map<std::string, std::string>& unfit) {
+  for (ui::CatalogHeads& heads : catalog.heads)
+    if (const auto why = unfit.find(heads.name); why != unfit.end())
+      heads.unfit[model] = why->second;
+}
 
 void add_tree_notes(ui::Catalog& catalog) {
   catalog.tree = [notes = std::make_shared<TreeNotes>()](
@@ -136,7 +147,8 @@ void add_heads(ui::Catalog& catalog, const fs::path& folder, const ModelOptions&
   for (const fs::path& directory : directories)
     add_one(catalog, directory.filename().string(), directory.string(), options.limits);
   for (ui::CatalogModel& model : catalog.models)
-    if (model.unavailable.empty()) compare_with(catalog, model, options);
+    if (model.unavailable.empty())
+      note_unfit(catalog, model.name, compare_with_heads(model, catalog.heads, options));
 }
 
 }  // namespace app

@@ -2,10 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace ui {
 struct Catalog;
-}
+struct CatalogHeads;
+struct CatalogModel;
+}  // namespace ui
 
 namespace app {
 
@@ -17,6 +22,16 @@ struct ModelOptions;
 void add_heads(ui::Catalog& catalog,
                const std::filesystem::path& folder,
                const ModelOptions& options);
+
+/// Reads which heads the card of a model names, into model.heads, and compares the model with all heads.
+/// @return  the heads that do not fit it, with the reason
+std::map<std::string, std::string> compare_with_heads(ui::CatalogModel& model,
+                                                      const std::vector<ui::CatalogHeads>& all,
+                                                      const ModelOptions& options);
+/// Copies the result of compare_with_heads() to the heads of the catalog.
+void note_unfit(ui::Catalog& catalog,
+                const std::string& model,
+                const std::map<std::string, std::string>& unfit);
 
 /// Sets catalog.tree, which describes trees; files are read again when they change.
 void add_tree_notes(ui::Catalog& catalog);

@@ -3,6 +3,7 @@
 
 #ifndef DECOSCOPE_WITH_UI
 
+#include "engine/checkpoint/model_files.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -34,6 +35,7 @@ int window(const WindowCommandOptions&) {
 #include "app/window/catalog.h"
 #include "app/window/devices.h"
 #include "app/window/engine_thread.h"
+#include "app/window/models.h"
 #include "engine/base/closest_name.h"
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
@@ -52,7 +54,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The id of the panel that --panel names; accepts a former id too.
+// Returns the id of the panel that --panel names; accepts a former id too.
 std::string panel_id(const std::string& name) {
   return name == "laws" ? "distributions" : name;
 }
@@ -125,13 +127,16 @@ int window(const WindowCommandOptions& options) {
   });
   ui::Catalog catalog = window_catalog(options);
   WindowDevices devices(catalog);
-  if (!options.screenshot.empty()) devices.wait_and_take();  // a picture shows all devices
+  WindowModels models(catalog, options.model);
+  // waits for the list, because a screenshot has to show all devices
+  if (!options.screenshot.empty()) devices.wait_and_take();
   EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;
   window_options.screen = options.screen;
   window_options.theme = options.theme;
-  if (options.model.model != ModelOptions{}.model) window_options.model = options.model.model;
+  if (options.model.model != ModelOptions{}.model)
+    window_options.model = name_in_catalog(catalog, options.model.model);
   // Without --scale the window chooses a scale at which parallel decoders are faster.
   if (options.model.scale_given) window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;
@@ -147,7 +152,10 @@ int window(const WindowCommandOptions& options) {
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";
   if (!options.screenshot.empty()) window_options.config_dir = "-";
   window_options.hooks.wants_to_close = interrupted;
-  window_options.hooks.has_news = [&devices] { return devices.take(); };
+  window_options.hooks.has_news = [&] {
+    const bool has_devices = devices.take(), has_models = models.take();
+    return has_devices || has_models;
+  };
   if (!options.model.scale_given && options.open.empty()) {
     window_options.hooks.form_made = [&](const ui::SetupForm& form) { print_scale(catalog, form); };
   }

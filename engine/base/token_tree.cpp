@@ -20,12 +20,14 @@ void TokenTree::clear() {
 
 void check(const TokenTree& tree, int vocab_size) {
   const auto n = tree.token.size();
-  ensure(n > 0, "a token tree has at least one row");
-  ensure(tree.parent.size() == n && tree.tag.size() == n, "a token tree's arrays differ in size");
-  ensure(tree.owner.empty() || tree.owner.size() == n, "either every row has an owner or no row");
+  ensure(n > 0, "a token tree must have at least one row");
+  ensure(tree.parent.size() == n && tree.tag.size() == n,
+         "a token tree's arrays must have the same size");
+  ensure(tree.owner.empty() || tree.owner.size() == n,
+         "either every row or no row must have an owner");
   for (std::size_t i = 0; i < n; i++) {
     ensure(tree.parent[i] >= -1 && tree.parent[i] < static_cast<int>(i),
-           "a row's parent comes before it");
+           "a row's parent must come before it");
     ensure(tree.token[i] >= 0 && tree.token[i] < vocab_size,
            "a row's token is not in the vocabulary");
   }

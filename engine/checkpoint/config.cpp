@@ -1,5 +1,6 @@
 #include "engine/checkpoint/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -22,6 +23,28 @@ std::int64_t ModelConfig::n_params() const {
     n += n_elements;
   }
   return n;
+}
+
+LayerKind ModelConfig::kind_of(int layer) const {
+  if (layer_kinds.empty()) return {};
+  return layer_kinds[static_cast<std::size_t>(layer) % layer_kinds.size()];
+}
+
+bool is_plain(const ModelConfig& c) {
+  const bool blocks = !c.post_norms && !c.qk_norm && !c.fused_projections && c.norm_offset == 0 &&
+                      c.gate == kernels::Gate::Silu;
+  const bool factors = c.embedding_multiplier == 1 && c.residual_multiplier == 1 &&
+                       c.attention_scale == 0 && c.attention_softcap == 0 &&
+                       c.logits_scaling == 1 && c.logit_softcap == 0;
+  return blocks && factors && !c.local_rope && c.rope.rotary_dim == 0 &&
+         std::ranges::all_of(c.layer_kinds, [](const LayerKind& kind) { return kind.rotated; });
+}
+
+std::vector<LayerKind> global_then_local(int n_full, int n_layers) {
+  std::vector<LayerKind> kinds(static_cast<std::size_t>(n_layers));
+  for (int layer = 0; layer < std::min(n_full, n_layers); layer++)
+    kinds[static_cast<std::size_t>(layer)].local = false;
+  return kinds;
 }
 
 std::string name_of(const ModelScale& scale) {
@@ -61,15 +84,30 @@ std::vector<TensorSpec> tensors_of(const ModelConfig& config) {
       tensors.push_back({prefix + name + ".weight", {n_out, n_in}});
       if (bias) tensors.push_back({prefix + name + ".bias", {n_out}});
     };
-    tensors.push_back({prefix + "input_layernorm.weight", {dim}});
-    linear("self_attn.q_proj", q_dim, dim, config.qkv_bias);
-    linear("self_attn.k_proj", kv_dim, dim, config.qkv_bias);
-    linear("self_attn.v_proj", kv_dim, dim, config.qkv_bias);
+    const auto norm = [&](const char* name, std::int64_t size) {
+      tensors.push_back({prefix + name + ".weight", {size}});
+    };
+    norm("input_layernorm", dim);
+    if (config.fused_projections) {
+      linear("self_attn.qkv_proj", q_dim + 2 * kv_dim, dim, config.qkv_bias);
+    } else {
+      linear("self_attn.q_proj", q_dim, dim, config.qkv_bias);
+      linear("self_attn.k_proj", kv_dim, dim, config.qkv_bias);
+      linear("self_attn.v_proj", kv_dim, dim, config.qkv_bias);
+    }
+    if (config.qk_norm) norm("self_attn.q_norm", config.head_dim);
+    if (config.qk_norm) norm("self_attn.k_norm", config.head_dim);
     linear("self_attn.o_proj", dim, q_dim, config.attn_out_bias);
-    tensors.push_back({prefix + "post_attention_layernorm.weight", {dim}});
-    linear("mlp.gate_proj", hidden_dim, dim, config.mlp_bias);
-    linear("mlp.up_proj", hidden_dim, dim, config.mlp_bias);
+    norm("post_attention_layernorm", dim);
+    if (config.post_norms) norm("pre_feedforward_layernorm", dim);
+    if (config.fused_projections) {
+      linear("mlp.gate_up_proj", 2 * hidden_dim, dim, config.mlp_bias);
+    } else {
+      linear("mlp.gate_proj", hidden_dim, dim, config.mlp_bias);
+      linear("mlp.up_proj", hidden_dim, dim, config.mlp_bias);
+    }
     linear("mlp.down_proj", dim, hidden_dim, config.mlp_bias);
+    if (config.post_norms) norm("post_feedforward_layernorm", dim);
   }
   tensors.push_back({"model.norm.weight", {dim}});
   if (!config.tied_embeddings) tensors.push_back({"lm_head.weight", {config.vocab_size, dim}});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/base/types.h"
+#include "kernels/gate.h"
 
 namespace engine {
 
@@ -16,6 +17,8 @@ struct RopeConfig {
   enum class Type { Default, Linear, Dynamic, Yarn, Llama3, Longrope };
   Type type = Type::Default;
   double theta = 10000;
+  int rotary_dim =
+      0;  // leading dimensions of a head that are rotated; 0: all (Phi-4-mini: three quarters)
   double factor = 1;
   int original_max_seq_len = 0;
   double attention_factor = 0;            // yarn, longrope; 0: derived from factor
@@ -36,9 +39,18 @@ struct RopeConfig {
 /// The name that config.json uses: "default", "linear".
 const char* name_of(RopeConfig::Type type);
 
-/// The hyperparameters of a decoder-only transformer of the LLaMA family.
+/// What distinguishes a layer's attention from that of other layers.
+struct LayerKind {
+  /// Sees sliding_window positions only, and rotates by local_rope if the model has it.
+  bool local = true;
+  bool rotated = true;  // false: no position embedding (NoPE)
+  bool operator==(const LayerKind&) const = default;
+};
+
+/// The hyperparameters of a decoder-only transformer of the LLaMA family. The defaults describe LLaMA; the members say how
+/// an architecture differs (engine/checkpoint/families/architectures.h lists those that are read).
 struct ModelConfig {
-  std::string model_type = "llama";  // llama, mistral, qwen2
+  std::string model_type = "llama";  // of config.json
   int dim = 0;
   int hidden_dim = 0;
   int n_layers = 0;
@@ -55,8 +67,24 @@ struct ModelConfig {
   bool qkv_bias = false;  // Qwen2
   bool attn_out_bias = false;
   bool mlp_bias = false;
-  int sliding_window = 0;  // 0: full attention
-  int n_full_layers = 0;   // number of leading layers without a window (Qwen2's max_window_layers)
+  int sliding_window = 0;  // positions that a local layer sees; 0: all
+  /// The kinds of the layers from the first on, repeated if there are more layers. Empty: all layers are local and rotated.
+  std::vector<LayerKind> layer_kinds;
+  std::optional<RopeConfig> local_rope;  // of local layers (Gemma 3); nullopt: rope
+  kernels::Gate gate = kernels::Gate::Silu;
+  /// Gemma 2 and 3: norms of the results of attention and feed-forward, before they are added to the residual stream.
+  bool post_norms = false;
+  bool qk_norm = false;  // Qwen3, Gemma 3: a norm of each head of queries and keys, before RoPE
+  float head_norm_eps = 1e-5f;  // of that norm
+  /// Added to the stored weights of the norms over dim, and of those over head_dim (Gemma: 1).
+  float norm_offset = 0, head_norm_offset = 0;
+  float embedding_multiplier = 1;  // Gemma: sqrt(dim); Granite
+  float residual_multiplier = 1;   // of the results of attention and feed-forward (Granite)
+  double attention_scale = 0;      // factor of q . k; 0: 1 / sqrt(head_dim)
+  float attention_softcap = 0;     // c: scores s become c tanh(s / c); 0: none (Gemma 2)
+  float logits_scaling = 1;        // logits are divided by it (Granite)
+  float logit_softcap = 0;         // as attention_softcap, of logits
+  bool fused_projections = false;  // Phi-3: tensors qkv_proj and gate_up_proj
   std::optional<TokenId> bos_id;
   /// The end tokens of config.json; those of generation_config.json replace them if that file has
   /// any.
@@ -65,6 +93,14 @@ struct ModelConfig {
 
   /// Number of weights. Tied embeddings are counted once.
   std::int64_t n_params() const;
+  /// The kind of a layer.
+  LayerKind kind_of(int layer) const;
+  /// The window of a layer; 0: it sees all positions.
+  int window_of(int layer) const { return kind_of(layer).local ? sliding_window : 0; }
+  /// The rotation of a layer.
+  const RopeConfig& rope_of(int layer) const {
+    return local_rope && kind_of(layer).local ? *local_rope : rope;
+  }
 };
 
 /// A tensor that a model reads, by its full name.
@@ -72,6 +108,11 @@ struct TensorSpec {
   std::string name;
   std::vector<std::int64_t> shape;
 };
+/// True if every layer is LLaMA's: its norms, gate and matrices, RoPE in every layer, no multiplier and no softcap. Biases
+/// and a window are allowed.
+bool is_plain(const ModelConfig& config);
+/// The kinds of a model whose first n_full layers are global and whose others are local.
+std::vector<LayerKind> global_then_local(int n_full, int n_layers);
 /// The tensors that a model of this shape reads, in a fixed order.
 std::vector<TensorSpec> tensors_of(const ModelConfig& config);
 

@@ -1,7 +1,6 @@
 #include "engine/checkpoint/config_file.h"
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <span>
 
@@ -12,60 +11,44 @@
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/config_keys.h"
-#include "engine/checkpoint/rope_fields.h"
+#include "engine/checkpoint/families/architectures.h"
+#include "engine/checkpoint/families/read_family.h"
+#include "engine/checkpoint/families/rope_fields.h"
 
 namespace engine {
 namespace {
 
-struct Family {
-  const char* model_type;
-  const char* architecture;
-};
-constexpr std::array<Family, 3> kFamilies = {{{"llama", "LlamaForCausalLM"},
-                                              {"mistral", "MistralForCausalLM"},
-                                              {"qwen2", "Qwen2ForCausalLM"}}};
-constexpr const char* kFamilyNames =
-    "llama (LlamaForCausalLM), mistral (MistralForCausalLM) or qwen2 (Qwen2ForCausalLM)";
-
-const Family& family_of(const Fields& fields, bool needs_architectures) {
+const Architecture& architecture_in(const Fields& fields, bool needs_architectures) {
+  const std::string expected = architecture_list();
   const std::optional<std::string> type = fields.string("model_type");
-  if (!type) fields.fail("model_type", "none", kFamilyNames);
-  const auto family = std::find_if(kFamilies.begin(), kFamilies.end(),
-                                   [&](const Family& f) { return *type == f.model_type; });
-  if (family == kFamilies.end()) fields.fail("model_type", in_quotes(*type), kFamilyNames);
+  if (!type) fields.fail("model_type", "none", expected);
+  const Architecture* architecture = architecture_of_type(*type);
+  if (!architecture) fields.fail("model_type", in_quotes(*type), expected);
 
-  const Json* architectures = fields.find("architectures");
-  if (!architectures) {
-    if (needs_architectures) fields.fail("architectures", "none", kFamilyNames);
-    return *family;
+  const Json* classes = fields.find("architectures");
+  if (!classes) {
+    if (needs_architectures) fields.fail("architectures", "none", expected);
+    return *architecture;
   }
-  if (!architectures->is(JsonReader::Kind::Array) || architectures->items.empty()) {
-    fields.fail("architectures", architectures->shown(), kFamilyNames);
+  if (!classes->is(JsonReader::Kind::Array) || classes->items.empty()) {
+    fields.fail("architectures", classes->shown(), expected);
   }
-  const Json& first = architectures->items[0];
+  const Json& first = classes->items[0];
   // The spelling of early LLaMA conversions.
   const bool is_old_llama = *type == "llama" && first.text == "LLaMAForCausalLM";
-  if (is_old_llama) return *family;
-  if (!first.is(JsonReader::Kind::String) || first.text != family->architecture) {
+  if (is_old_llama) return *architecture;
+  if (!first.is(JsonReader::Kind::String) || first.text != architecture->class_name) {
     fields.fail("architectures", first.shown(),
-                fmt::format("{} for model_type {}; supported are {}", family->architecture,
-                            family->model_type, kFamilyNames));
+                fmt::format("{} for model_type {}; supported are {}", architecture->class_name,
+                            architecture->model_type, expected));
   }
-  return *family;
+  return *architecture;
 }
 
-// The value if the field is absent: the default of transformers' classes. A null in the file means
-// no grouping.
+// The number of KV heads if the field is absent. A null in the file means no grouped-query attention.
 int default_kv_heads(const Fields& fields, const ModelConfig& config) {
-  const bool is_null = fields.has("num_key_value_heads");
-  if (is_null || config.model_type == "llama") return config.n_heads;
-  return config.model_type == "mistral" ? 8 : 32;
-}
-
-// The default of transformers' classes for max_position_embeddings.
-int default_positions(const std::string& model_type) {
-  if (model_type == "llama") return 2048;
-  return model_type == "mistral" ? 131'072 : 32'768;
+  const int n = defaults_of(config.model_type).n_kv_heads;
+  return n == 0 || fields.has("num_key_value_heads") ? config.n_heads : n;
 }
 
 /// Sets the context length; a requested length takes precedence.
@@ -95,7 +78,7 @@ void read_shape(const Fields& fields, const FileLimits& limits, ModelConfig& con
   config.n_layers = static_cast<int>(fields.integer("num_hidden_layers", 1, limits.n_layers));
   config.vocab_size = static_cast<int>(fields.integer("vocab_size", 1, limits.vocab_size));
   config.max_seq_len = static_cast<int>(fields.integer(
-      "max_position_embeddings", 1, limits.max_seq_len, default_positions(config.model_type)));
+      "max_position_embeddings", 1, limits.max_seq_len, defaults_of(config.model_type).positions));
   config.n_heads = static_cast<int>(fields.integer("num_attention_heads", 1, limits.n_heads));
   config.n_kv_heads = static_cast<int>(
       fields.integer("num_key_value_heads", 1, limits.n_heads, default_kv_heads(fields, config)));
@@ -103,8 +86,9 @@ void read_shape(const Fields& fields, const FileLimits& limits, ModelConfig& con
     fields.fail("num_key_value_heads", std::to_string(config.n_kv_heads),
                 fmt::format("a divisor of num_attention_heads ({})", config.n_heads));
   }
-  if (fields.find("head_dim")) {
-    config.head_dim = static_cast<int>(fields.integer("head_dim", 2, limits.dim));
+  const int default_head_dim = defaults_of(config.model_type).head_dim;
+  if (fields.find("head_dim") || default_head_dim > 0) {
+    config.head_dim = static_cast<int>(fields.integer("head_dim", 2, limits.dim, default_head_dim));
   } else if (config.dim % config.n_heads != 0) {
     fields.fail("hidden_size", std::to_string(config.dim),
                 fmt::format("a multiple of num_attention_heads ({}), or an explicit head_dim",
@@ -121,58 +105,6 @@ void read_shape(const Fields& fields, const FileLimits& limits, ModelConfig& con
   }
 }
 
-// layer_types must be "full" for the first layers and "sliding" for the rest, the only pattern that
-// max_window_layers can express.
-void read_layer_types(const Fields& fields, const Json& types, ModelConfig& config) {
-  const std::string expected = fmt::format(
-      "{} of full_attention or sliding_attention, the full ones first", config.n_layers);
-  if (!types.is(JsonReader::Kind::Array)) fields.fail("layer_types", types.shown(), expected);
-  if (types.items.size() != static_cast<std::size_t>(config.n_layers)) {
-    fields.fail("layer_types", fmt::format("{} entries", types.items.size()), expected);
-  }
-  int n_full = 0;
-  for (int layer = 0; layer < config.n_layers; layer++) {
-    const Json& type = types.items[static_cast<std::size_t>(layer)];
-    const bool is_full = type.text == "full_attention" && n_full == layer;
-    if (is_full) n_full++;
-    if (!type.is(JsonReader::Kind::String) || (!is_full && type.text != "sliding_attention")) {
-      fields.fail("layer_types", fmt::format("{} for layer {}", type.shown(), layer), expected);
-    }
-  }
-  config.n_full_layers = n_full;
-  if (n_full == config.n_layers) config.sliding_window = 0;
-}
-
-void read_window(const Fields& fields, ConfigFile& file) {
-  ModelConfig& config = file.config;
-  const bool is_qwen = config.model_type == "qwen2";
-  if (config.model_type == "llama" || (is_qwen && !fields.boolean("use_sliding_window", false))) {
-    return;
-  }
-  if (fields.has("sliding_window") && !fields.find("sliding_window")) return;  // null: full
-  constexpr std::int64_t kDefaultWindow = 4096;                                // in both families
-  constexpr std::int64_t kMaxWindow = std::int64_t{1} << 40;
-  const std::int64_t window = fields.integer("sliding_window", 1, kMaxWindow, kDefaultWindow);
-  if (window > config.max_seq_len) {
-    file.notices.push_back(fmt::format(
-        "{}: sliding_window {} is longer than the context {}: treated as full attention",
-        escaped(fields.file()), window, config.max_seq_len));
-    return;
-  }
-  config.sliding_window = static_cast<int>(window);
-  if (const Json* types = fields.find("layer_types")) {
-    read_layer_types(fields, *types, config);
-  } else if (is_qwen) {
-    constexpr int kDefaultFullLayers = 28;
-    config.n_full_layers =
-        static_cast<int>(fields.integer("max_window_layers", 0, 1 << 20, kDefaultFullLayers));
-    if (config.n_full_layers >= config.n_layers) {
-      config.n_full_layers = 0;
-      config.sliding_window = 0;
-    }
-  }
-}
-
 std::int64_t whole_id(const Fields& fields, const char* name, const Json& value) {
   const std::optional<std::int64_t> id =
       value.is(JsonReader::Kind::Number) ? value.number().integer() : std::nullopt;
@@ -182,7 +114,7 @@ std::int64_t whole_id(const Fields& fields, const char* name, const Json& value)
 
 void read_special_ids(const Fields& fields, ConfigFile& file) {
   ModelConfig& config = file.config;
-  // Older files write -1 for "none".
+  // Older files write -1 if the model has no such token.
   const auto one = [&](const char* name) -> std::optional<TokenId> {
     const Json* value = fields.find(name);
     if (!value) return std::nullopt;
@@ -225,17 +157,12 @@ std::vector<std::string> members_read(const ModelConfig& config) {
       "rope_theta",   "rope_scaling",      "rope_parameters",     "partial_rotary_factor",
       "bos_token_id", "eos_token_id",      "pad_token_id",        "tie_word_embeddings",
       "dtype",        "torch_dtype",       "quantization_config"};
-  const auto add = [&read](std::initializer_list<const char*> more) {
-    read.insert(read.end(), more.begin(), more.end());
-  };
-  if (config.model_type == "llama") add({"attention_bias", "mlp_bias"});
-  if (config.model_type == "mistral") add({"sliding_window"});
-  if (config.model_type == "qwen2")
-    add({"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"});
+  const std::vector<std::string> more = members_of_family(config.model_type);
+  read.insert(read.end(), more.begin(), more.end());
   using Type = RopeConfig::Type;
   if (config.rope.type == Type::Yarn || config.rope.type == Type::Llama3 ||
       config.rope.type == Type::Longrope)
-    add({"original_max_position_embeddings"});
+    read.emplace_back("original_max_position_embeddings");
   return read;
 }
 
@@ -285,25 +212,26 @@ ConfigFile read_config(const std::string& path,
   // Outside a model directory the path may be a pipe.
   const Json json =
       needs_architectures ? read_json_file(path, limits) : read_json_input(path, limits);
+  return parse_config(json, path, needs_architectures, limits, context);
+}
+
+ConfigFile parse_config(const Json& json,
+                        const std::string& path,
+                        bool needs_architectures,
+                        const FileLimits& limits,
+                        int context) {
   const Fields fields(json, path);
   ConfigFile file;
   ModelConfig& config = file.config;
-  config.model_type = family_of(fields, needs_architectures).model_type;
+  config.model_type = architecture_in(fields, needs_architectures).model_type;
+  const FamilyDefaults& defaults = defaults_of(config.model_type);
   refuse_quantized(fields);
   read_shape(fields, limits, config);
-  config.norm_eps = static_cast<float>(fields.real("rms_norm_eps", 1e-20, 0.1, 1e-6));
-  const std::string activation = fields.string("hidden_act").value_or("silu");
-  if (activation != "silu" && activation != "swish")  // two names of the same function
-    fields.fail("hidden_act", in_quotes(activation), "\"silu\"");
-  config.tied_embeddings = fields.boolean("tie_word_embeddings", false);
-  if (config.model_type == "llama") {
-    config.qkv_bias = config.attn_out_bias = fields.boolean("attention_bias", false);
-    config.mlp_bias = fields.boolean("mlp_bias", false);
-  }
-  if (config.model_type == "qwen2") config.qkv_bias = true;
-  read_rope(fields, limits, config, file.notices);
+  read_blocks(fields, config);
+  config.tied_embeddings = fields.boolean("tie_word_embeddings", defaults.tied_embeddings);
+  read_rope(fields, limits, defaults.rope_theta, config, file.notices);
   set_context(context, fields, limits, file);
-  read_window(fields, file);
+  read_layers(fields, config, file.notices);
   read_special_ids(fields, file);
   file.dtype = read_dtype(fields);
   note_members_without_effect(json, path, file);

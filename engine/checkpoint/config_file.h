@@ -12,6 +12,7 @@
 namespace engine {
 
 class Fields;
+struct Json;
 
 /// The contents of config.json.
 struct ConfigFile {
@@ -25,12 +26,21 @@ struct ConfigFile {
 /// the members that are not supported, except those known to have no effect on the output.
 /// @param needs_architectures  true: the member `architectures` is required, as in a model
 ///                             directory; false: it may be absent, as in a file for `model random`
-/// @param context  maximum sequence length; 0: the file's
+/// @param context  maximum sequence length; 0: the length in the file
 /// @throws Error(BadInput)
 ConfigFile read_config(const std::string& path,
                        bool needs_architectures,
                        const FileLimits& limits = {},
                        int context = 0);
+
+/// Validates a parsed config.json, or a text of the same form made from another file.
+/// @param path  for messages; otherwise as read_config()
+/// @throws Error(BadInput)
+ConfigFile parse_config(const Json& json,
+                        const std::string& path,
+                        bool needs_architectures,
+                        const FileLimits& limits = {},
+                        int context = 0);
 
 /// Reads the config.json of a model without weights (`model random`).
 /// @throws Error(BadInput)

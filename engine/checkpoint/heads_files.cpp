@@ -40,11 +40,11 @@ std::optional<HeadsKind> kind_in(const Json& config) {
 
 HeadsKind kind_of(const Json& json, const Fields& fields) {
   if (const auto kind = kind_in(json)) return *kind;
-  const OtherFormat other = in_place_of_heads(json);
+  const OtherFormat other = recognise_heads_config(json);
   const auto type = fields.string("model_type");
   const std::string found = type ? in_quotes(*type) : "none";
   fields.fail("model_type", other.is_known() ? found + ": " + other.found : found,
-              other.is_known() ? fmt::format("{}; {}", kKinds, other.way_on) : kKinds);
+              other.is_known() ? fmt::format("{}; {}", kKinds, other.advice) : kKinds);
 }
 
 void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& config) {
@@ -60,16 +60,15 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   config.n_attention_heads =
       static_cast<int>(fields.integer("num_attention_heads", 1, limits.n_heads));
   if (config.dim % config.n_attention_heads != 0 || config.head_dim() % 2 != 0) {
-    fields.fail(
-        "num_attention_heads", std::to_string(config.n_attention_heads),
-        fmt::format("a divisor of hidden_size ({}) that gives heads of even size", config.dim));
+    fields.fail("num_attention_heads", std::to_string(config.n_attention_heads),
+                fmt::format("a divisor of hidden_size ({}) with an even quotient", config.dim));
   }
   config.norm_eps = static_cast<float>(fields.real("rms_norm_eps", 0, 1));
   config.rope_theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
 }
 
-/// Reads a size that config.json may omit but must not contradict.
-/// @param of_weights  the size that the weights imply; 0: unknown
+/// Reads a size that config.json may leave out; if it is there, it must agree with the weights.
+/// @param of_weights  the size that follows from the weights; 0: unknown
 int shared_size(const Fields& fields,
                 const char* name,
                 std::int64_t limit,
@@ -81,7 +80,7 @@ int shared_size(const Fields& fields,
   const auto size = static_cast<int>(fields.integer(name, 1, limit, fallback));
   if (target && size != of_target)
     fields.fail(name, std::to_string(size),
-                fmt::format("{}, that of {}; were they trained for another model?", of_target,
+                fmt::format("{} as in {}; were the heads trained for another model?", of_target,
                             target->name));
   return size;
 }
@@ -132,13 +131,12 @@ void check_tensors(HeadsFiles& files, const WeightFiles& weights) {
     const std::string field = "tensor " + in_quotes(spec.name);
     if (!entry) {
       const std::vector<std::string> names = files.tensors->names();
-      refuse(
-          path, field,
-          names.empty() ? "none" : fmt::format("none (the first is {})", in_quotes(names[0])),
-          fmt::format("{}, there being {} heads{}", shown_shape(spec.shape), files.config.n_heads,
-                      files.config.kind == HeadsKind::Medusa
-                          ? fmt::format(" of {} residual layers", files.config.n_layers)
-                          : ""));
+      refuse(path, field,
+             names.empty() ? "none" : fmt::format("none (the first is {})", in_quotes(names[0])),
+             fmt::format("{} for {} heads{}", shown_shape(spec.shape), files.config.n_heads,
+                         files.config.kind == HeadsKind::Medusa
+                             ? fmt::format(" with {} residual layers", files.config.n_layers)
+                             : ""));
     }
     if (entry->shape != spec.shape)
       refuse(path, field, shown_shape(entry->shape), shown_shape(spec.shape));
@@ -151,8 +149,9 @@ void check_tensors(HeadsFiles& files, const WeightFiles& weights) {
   files.stored_dtype = std::max_element(n_of.begin(), n_of.end(), by_number)->first;
   for (const std::string& name : files.tensors->names()) {
     if (read.contains(name)) continue;
-    files.notices.push_back(fmt::format("{}: tensor {}: no such heads read it; it is ignored",
-                                        escaped(path), in_quotes(name)));
+    files.notices.push_back(
+        fmt::format("{}: tensor {}: ignored, because this kind of heads does not use it",
+                    escaped(path), in_quotes(name)));
     break;
   }
 }
@@ -243,15 +242,15 @@ WeightFiles weights_of(const std::string& directory,
   if (has(published + ".safetensors"))
     return open_weight_file(directory, published + ".safetensors", false, limits);
   if (has(published + ".pt"))
-    refuse(directory, "heads", "medusa_lm_head.pt, PyTorch weights, which are not read",
-           "medusa_lm_head.safetensors; convert it in that directory where torch is: `python3 -c "
-           "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in "
-           "torch.load('medusa_lm_head.pt', 'cpu', weights_only=True).items()}, "
+    refuse(directory, "heads", "medusa_lm_head.pt, PyTorch weights, which are not supported",
+           "medusa_lm_head.safetensors; convert it in that directory, with torch installed: "
+           "`python3 -c \"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for "
+           "k, v in torch.load('medusa_lm_head.pt', 'cpu', weights_only=True).items()}, "
            "'medusa_lm_head.safetensors')\"`");
-  const OtherFormat other = in_place_of_weights(directory);
+  const OtherFormat other = recognise_directory(directory);
   refuse(directory, "heads", other.is_known() ? other.found : "no weights",
          "model.safetensors or medusa_lm_head.safetensors" +
-             (other.is_known() ? "; " + other.way_on : std::string()));
+             (other.is_known() ? "; " + other.advice : std::string()));
 }
 
 /// Refuses a config.json that does not describe draft heads, before opening the weights.

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/model_files.h"
-#include "engine/model/draft_heads.h"
+#include "engine/checkpoint/opened_model.h"
 #include "kernels/device.h"
 
 namespace engine {
+
+class ChimeraHeads;
+class MedusaHeads;
 
 /// The kinds of draft heads, each used by the decoder of that name.
 enum class HeadsKind { Medusa, Chimera };
@@ -31,7 +33,7 @@ struct HeadsConfig {
   bool residual = true;  // heads read the target's hidden state beside the encoding
   // the heads have their own embedding; false: they use the target's
   bool own_embedding = false;
-  // attends to hidden states and k-grams of committed tokens; false: only to states
+  // attends to hidden states and k-grams of committed tokens; false: only to their hidden states
   bool sees_committed_grams = true;
   int hidden_dim = 0;
   int n_attention_heads = 0;

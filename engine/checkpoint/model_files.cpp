@@ -12,12 +12,17 @@
 #include "engine/base/closest_name.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
+#include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
 #include "engine/chat/template_files.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/found/found_models.h"
+#include "engine/checkpoint/gguf/gguf_model.h"
+#include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
 #include "engine/tokenizer/sentencepiece.h"
+#include "engine/tokenizer/tokenizer_path.h"
 
 namespace engine {
 namespace {
@@ -30,9 +35,9 @@ bool exists(const std::string& path) {
 }
 
 void refuse_no_directory(const std::string& path) {
-  const OtherFormat other = in_place_of_directory(path);
+  const OtherFormat other = recognise_path(path);
   const std::string expected = "a Hugging Face model directory";
-  if (other.is_known()) refuse(path, "model", other.found, expected + "; " + other.way_on);
+  if (other.is_known()) refuse(path, "model", other.found, expected + "; " + other.advice);
   if (!exists(path)) refuse(path, "model", "nothing at this path", expected);
 }
 
@@ -47,23 +52,17 @@ void check_parts(const std::string& directory, bool needs_tokenizer) {
   want("weights (looked for model.safetensors, model.safetensors.index.json)",
        exists(directory + "/model.safetensors") ||
            exists(directory + "/model.safetensors.index.json"));
-  if (needs_tokenizer) {
-    want("tokenizer (looked for tokenizer.model)", exists(directory + "/tokenizer.model"));
-  }
-  if (needs_tokenizer && exists(directory + "/config.json") &&
-      !exists(directory + "/tokenizer.model") && exists(directory + "/tokenizer.json")) {
-    refuse(directory + "/tokenizer.json", "tokenizer", "no tokenizer.model beside it",
-           "tokenizer.model, as tokenizer.json is not read here; copy the one the model was "
-           "published with, or that of the model it was made from, into this directory");
-  }
+  if (needs_tokenizer)
+    want("tokenizer (looked for tokenizer.model, tokenizer.json, tekken.json, *.tiktoken)",
+         has_tokenizer(directory));
   if (missing.empty()) return;
   const bool has_weights = exists(directory + "/model.safetensors") ||
                            exists(directory + "/model.safetensors.index.json");
-  const OtherFormat other = has_weights ? OtherFormat() : in_place_of_weights(directory);
+  const OtherFormat other = has_weights ? OtherFormat() : recognise_directory(directory);
   refuse(directory, "directory",
          other.is_known() ? fmt::format("{}: {}", other.found, missing) : missing,
-         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and tokenizer.model" : "") +
-             (other.is_known() ? "; " + other.way_on : ""));
+         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and a tokenizer" : "") +
+             (other.is_known() ? "; " + other.advice : ""));
 }
 
 // The layer number in "model.layers.12.mlp...", -1 for other names.
@@ -123,13 +122,13 @@ void check_layer_count(const ModelFiles& files,
 void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
   if (tensors.has("fc.weight"))
     refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",
-           "a whole model; EAGLE's drafts read the target's states and are not supported, any "
-           "smaller model with the target's vocabulary drafts with --decoder speculative");
+           "a whole model; drafts of EAGLE read the target's hidden states and are not supported; "
+           "use a smaller model with the target's vocabulary and --decoder speculative");
   const std::string prefix = prefix_of_wrapper(tensors.names(), name);
   if (prefix.empty()) return;
   refuse(tensors.path(), "tensor " + in_quotes(name), in_quotes(prefix + name),
-         fmt::format("it without {} in front, which a wrapper such as DataParallel or "
-                     "torch.compile leaves; save the model inside it: "
+         fmt::format("the name without the prefix {}, which a wrapper such as DataParallel or "
+                     "torch.compile adds; save the model inside the wrapper: "
                      "model.module.save_pretrained(DIR)",
                      in_quotes(prefix)));
 }
@@ -172,6 +171,7 @@ void choose_dtype(ModelFiles& files,
     return a.second / kernels::bytes_of(a.first) < b.second / kernels::bytes_of(b.first);
   });
   files.stored_dtype = most->first;
+  files.stored_type = kernels::name_of(most->first);
   if (bytes.size() > 1) {
     files.notices.push_back(fmt::format("{}: weights of {} dtypes, most {}",
                                         escaped(files.tensors->path()), bytes.size(),
@@ -197,9 +197,9 @@ void note_unused_tensors(ModelFiles& files,
     if (n_unused++ == 0) example = name;
   }
   if (n_unused == 0) return;
-  files.notices.push_back(fmt::format("{}: {} tensors no such model reads are ignored, e.g. {}",
-                                      escaped(files.tensors->path()), n_unused,
-                                      in_quotes(example)));
+  files.notices.push_back(fmt::format(
+      "{}: {} tensors are ignored because this kind of model does not use them, e.g. {}",
+      escaped(files.tensors->path()), n_unused, in_quotes(example)));
 }
 
 // Uses lm_head.weight if it differs from the embedding to which it should be tied, as transformers
@@ -218,10 +218,10 @@ void use_head_that_differs(ModelFiles& files,
   }
   if (is_same) return;
   files.config.tied_embeddings = false;
-  files.notices.push_back(fmt::format(
-      "{}: tie_word_embeddings is true, yet lm_head.weight has other values than the embedding: "
-      "lm_head.weight is used",
-      escaped(files.path + "/config.json")));
+  files.notices.push_back(
+      fmt::format("{}: tie_word_embeddings is true, but lm_head.weight differs from the embedding: "
+                  "lm_head.weight is used",
+                  escaped(files.path + "/config.json")));
 }
 
 // As in transformers, config.json and generation_config.json determine where generation ends.
@@ -229,10 +229,11 @@ void note_other_end(ModelFiles& files) {
   const std::optional<TokenId> end = files.tokenizer->eos_id();
   const std::vector<TokenId>& ids = files.config.eos_ids;
   if (!end || ids.empty() || std::ranges::find(ids, *end) != ids.end()) return;
-  files.notices.push_back(fmt::format(
-      "{}: eos_token is {}, id {}, not an eos_token_id of the model's configuration: ends at {}",
-      escaped(files.path + "/tokenizer_config.json"), in_quotes(files.tokenizer->piece(*end)), *end,
-      fmt::join(ids, ", ")));
+  files.notices.push_back(
+      fmt::format("{}: eos_token is {}, id {}, not an eos_token_id of the model's configuration: "
+                  "generation ends at {}",
+                  escaped(files.path + "/tokenizer_config.json"),
+                  in_quotes(files.tokenizer->piece(*end)), *end, fmt::join(ids, ", ")));
 }
 
 // Reads a member of decoscope.json that names a related model, such as {"draft": "demo-draft",
@@ -265,9 +266,7 @@ std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights)
   return entries;
 }
 
-}  // namespace
-
-ModelFiles open_model(const std::string& directory, const OpenOptions& options) {
+ModelFiles open_directory(const std::string& directory, const OpenOptions& options) {
   const FileLimits& limits = options.limits;
   check_parts(directory, options.needs_tokenizer);
   ConfigFile config = read_config(directory + "/config.json", true, limits, options.context);
@@ -281,9 +280,9 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   files.notices = config.notices;
   if (files.config.eos_ids.empty()) {
     files.notices.push_back(escaped(directory + "/config.json") +
-                            ": no eos_token_id: will stop only at length");
+                            ": no eos_token_id: generation ends only at the length limit");
   }
-  if (exists(directory + "/tokenizer.model")) {
+  if (has_tokenizer(directory)) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,
                                      config.config.vocab_size);
     note_other_end(files);
@@ -307,6 +306,15 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   return files;
 }
 
+}  // namespace
+
+ModelFiles open_model(const std::string& path, const OpenOptions& options) {
+  ModelFiles files =
+      is_gguf_path(path) ? open_gguf_model(path, options) : open_directory(path, options);
+  if (const std::string name = name_in_store(path); !name.empty()) files.name = name;
+  return files;
+}
+
 std::string name_before_training(const std::string& directory, const FileLimits& limits) {
   return related_model(directory, "before", limits);
 }
@@ -320,7 +328,7 @@ bool is_bare_name(const std::string& text) {
 
 }  // namespace
 
-bool names_two_models(const std::string& name, const std::string& assets_dir) {
+bool is_ambiguous_model_name(const std::string& name, const std::string& assets_dir) {
   const std::string bundled = assets_dir + "/models/" + name;
   std::error_code unknown;
   return is_bare_name(name) && exists(bundled + "/config.json") &&
@@ -328,34 +336,70 @@ bool names_two_models(const std::string& name, const std::string& assets_dir) {
          !fs::equivalent(name, bundled, unknown);
 }
 
-std::string notice_of_two_models(const std::string& name, const std::string& assets_dir) {
-  if (!names_two_models(name, assets_dir)) return {};
+std::string ambiguous_name_notice(const std::string& name, const std::string& assets_dir) {
+  if (!is_ambiguous_model_name(name, assets_dir)) return {};
   return fmt::format(
       "{0}: found the bundled model and the folder ./{0}; the bundled model is used, name the "
       "folder ./{0}",
       escaped(name));
 }
 
+namespace {
+
+std::vector<FoundModel> bundled_models(const std::string& assets_dir) {
+  std::vector<FoundModel> models;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error))
+    if (exists(entry.path().string() + "/config.json"))
+      models.push_back({entry.path().filename().string(), entry.path().string(), "bundled"});
+  std::ranges::sort(models, {}, &FoundModel::name);
+  return models;
+}
+
+/// How to get a model that a prefixed name means; empty: the name has no such prefix.
+std::string how_to_fetch(const std::string& name) {
+  constexpr std::string_view kHub = "hf:", kOllama = "ollama:";
+  if (name.starts_with(kHub))
+    return fmt::format("; `hf download {}` fetches it", escaped(name.substr(kHub.size())));
+  if (name.starts_with(kOllama))
+    return fmt::format("; `ollama pull {}` fetches it", escaped(name.substr(kOllama.size())));
+  return {};
+}
+
+[[noreturn]] void refuse_unknown_model(const std::string& name,
+                                       const std::string& found,
+                                       const std::vector<FoundModel>& models) {
+  constexpr std::size_t kMostNamed = 12;
+  std::vector<std::string> known;
+  for (const FoundModel& model : models) known.push_back(escaped(model.name));
+  const std::string meant = did_you_mean(name, known) + how_to_fetch(name);
+  const std::string others = known.size() > kMostNamed ? ", ... (`decoscope model list`)" : "";
+  known.resize(std::min(known.size(), kMostNamed));
+  refuse(name, "model", found,
+         known.empty() ? "a Hugging Face directory or a .gguf file" + meant
+                       : fmt::format("one of {}{}, a directory or a .gguf file{}",
+                                     fmt::join(known, ", "), others, meant));
+}
+
+}  // namespace
+
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir) {
   const std::string bundled = assets_dir + "/models/" + name_or_path;
   const bool is_name = is_bare_name(name_or_path);
   if (is_name && exists(bundled + "/config.json")) return bundled;
   std::error_code error;
-  if (fs::is_directory(name_or_path, error)) return name_or_path;
-  std::vector<std::string> known;
-  for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error)) {
-    if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
-  }
-  std::sort(known.begin(), known.end());
-  if (const OtherFormat other = in_place_of_directory(name_or_path); other.is_known())
+  if (fs::is_directory(name_or_path, error) || is_gguf_path(name_or_path)) return name_or_path;
+  std::vector<FoundModel> models = bundled_models(assets_dir);
+  for (FoundModel& model : found_models(model_places())) models.push_back(std::move(model));
+  if (const auto path = find_model_by_name(name_or_path, models)) return *path;
+  if (const OtherFormat other = recognise_path(name_or_path); other.is_known())
     refuse(name_or_path, "model", other.found,
-           "a bundled model's name, or a Hugging Face directory; " + other.way_on);
-  refuse(name_or_path, "model",
-         is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
-                 : "no directory of that path",
-         known.empty() ? "a Hugging Face directory"
-                       : fmt::format("one of {}, or a directory{}", fmt::join(known, ", "),
-                                     is_name ? did_you_mean(name_or_path, known) : ""));
+           "a model's name, a Hugging Face directory or a .gguf file; " + other.advice);
+  refuse_unknown_model(
+      name_or_path,
+      is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
+              : "no directory of that path",
+      models);
 }
 
 std::string beside_or_named(const std::string& directory,

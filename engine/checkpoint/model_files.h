@@ -1,57 +1,32 @@
-// Opens and validates a model directory: configuration, tensors and tokenizer.
+// Opens and validates a model, a Hugging Face directory or a GGUF file: configuration, tensors and
+// tokenizer.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/base/limits.h"
-#include "engine/checkpoint/config.h"
-#include "engine/checkpoint/generation_file.h"
-#include "engine/checkpoint/tensor_source.h"
-#include "engine/tokenizer/tokenizer.h"
+#include "engine/checkpoint/opened_model.h"
 
 namespace engine {
 
-/// A model opened from a directory; its weights are not loaded yet.
-struct ModelFiles {
-  std::string path;  // the directory
-  std::string name;  // the last component of path
-  ModelConfig config;
-  std::shared_ptr<const TensorSource> tensors;
-  std::shared_ptr<const Tokenizer> tokenizer;         // null for a random model
-  kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
-  std::string draft_name;                             // the draft model named by its card, or empty
-  GenerationDefaults generation;
-  std::string chat_template;  // Jinja (engine/chat); empty: the model has none
-  // about accepted unusual input and settings that were not applied
-  std::vector<std::string> notices;
-};
-
-/// Options of open_model().
-struct OpenOptions {
-  bool allow_external_shards = false;  // accept links to files outside the directory
-  bool needs_tokenizer = true;
-  GenerationUse generation = GenerationUse::NotApplied;
-  int context = 0;  // maximum sequence length; 0: that of config.json
-  FileLimits limits;
-};
-
-/// Opens a Hugging Face directory and checks that its files agree, including the shapes of all
-/// tensors.
+/// Opens a Hugging Face directory or a GGUF file and checks that its parts agree, including the
+/// shapes of all tensors.
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
-ModelFiles open_model(const std::string& directory, const OpenOptions& options = {});
+ModelFiles open_model(const std::string& path, const OpenOptions& options = {});
 
-/// Resolves the name of a bundled model (`assets_dir`/models/NAME) or the path of a directory.
+/// Resolves the name of a bundled model (`assets_dir`/models/NAME), or the path of a directory or
+/// GGUF file.
 /// @throws Error(BadInput)  not found; the message lists the models available
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 
 /// True if a name is ambiguous: a bundled model and a different folder in the current directory.
-bool names_two_models(const std::string& name, const std::string& assets_dir);
+bool is_ambiguous_model_name(const std::string& name, const std::string& assets_dir);
 /// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the
 /// folder. Empty if the name is not ambiguous.
-std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
+std::string ambiguous_name_notice(const std::string& name, const std::string& assets_dir);
 
 /// Resolves the name of a model or of draft heads in a model's card to an argument of find_model():
 /// the sibling directory with this name if there is one, else the name itself.
@@ -66,14 +41,32 @@ std::string name_before_training(const std::string& directory, const FileLimits&
 
 /// Writes a directory that open_model() and transformers can read: config.json,
 /// generation_config.json, model.safetensors and, unless `tokenizer_from` is empty, the tokenizer
-/// files of that directory.
+/// files of that directory, or of that GGUF file.
 void write_model(const std::string& directory,
                  const ModelConfig& config,
                  const TensorSource& tensors,
                  kernels::DType dtype,
                  const std::string& tokenizer_from);
 
-/// Random weights drawn from N(0, 0.02); norms are 1. Each value depends only on (seed, name,
+/// Reports the bytes of weights written so far and in all; returns false to cancel.
+using WriteProgress = std::function<bool(std::int64_t done, std::int64_t total)>;
+
+/// write_model() without the tokenizer's files.
+/// @param dtype  nullopt: each tensor as stored, without a change of any value. Quantised weights
+///               become f32; vectors in f32 become `main` if that holds their values
+/// @param main   of most weights, for config.json
+/// @throws Error(Cancelled)  `progress` returned false
+void write_weights(const std::string& directory,
+                   const ModelConfig& config,
+                   const TensorSource& tensors,
+                   std::optional<kernels::DType> dtype,
+                   kernels::DType main,
+                   const WriteProgress& progress);
+
+/// Copies the tokenizer's files of a directory to another, or writes those of a GGUF file.
+void copy_tokenizer(const std::string& from, const std::string& to);
+
+/// Random weights drawn from N(0, 0.02); norms are 1 with their offset. Each value depends only on (seed, name,
 /// index).
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed);
 

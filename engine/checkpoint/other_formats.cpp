@@ -73,9 +73,9 @@ OtherFormat not_there(const std::string& path) {
   if (id.empty() || fs::exists(id.substr(0, id.find('/')), ignored)) return {};
   const std::string name = id.substr(id.find('/') + 1);
   return {
-      "no folder of that name; it looks like the id of a model hub, from which nothing is "
-      "downloaded here",
-      fmt::format("`hf download {} --local-dir {}` fetches it, and that folder is then named", id,
+      "no folder with this name; it looks like an id of a model hub, and this program downloads "
+      "nothing",
+      fmt::format("download it with `hf download {} --local-dir {}` and name that folder", id,
                   name)};
 }
 
@@ -85,15 +85,13 @@ OtherFormat file_for_directory(const fs::path& path) {
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   const std::string bytes = first_bytes(path.string());
   if (kind == ".gguf" || bytes.starts_with("GGUF"))
-    return {"a GGUF file",
-            "take the model that it was made from, with config.json, model*.safetensors and "
-            "tokenizer.model"};
+    return {"a GGUF file", "`decoscope model convert` makes a directory of it"};
   if (kind == ".safetensors" || name == "config.json" || name.starts_with("tokenizer"))
     return {"a file of a model", "name the directory that holds it: " + escaped(folder)};
   if (kind == ".pdrun") return {"a recording", "`decoscope --open FILE` shows it"};
-  if (kind == ".onnx") return {"an ONNX file", "take the model that it was made from"};
+  if (kind == ".onnx") return {"an ONNX file", "use the original model"};
   if (kind == ".bin" || kind == ".pt" || kind == ".pth" || kind == ".ckpt")
-    return {"PyTorch weights, which are a program as much as data and are not read", kConvert};
+    return {"PyTorch weights, which may contain code and are not supported", kConvert};
   const std::string recognised = recognised_as(bytes);
   if (recognised.find("archive") != std::string::npos)
     return {recognised, "unpack it, and name the directory that holds config.json"};
@@ -131,18 +129,17 @@ std::optional<OtherFormat> weights_of_pytorch(const std::vector<std::string>& na
     const auto name = find_name(names, begin, end);
     if (!name) continue;
     const bool is_original = name->starts_with("consolidated.");
-    return OtherFormat{fmt::format("{}, PyTorch weights, which are a program as much as data and "
-                                   "are not read",
-                                   escaped(*name)),
-                       is_original ? kOriginal : kConvert};
+    return OtherFormat{
+        fmt::format("{}, PyTorch weights, which may contain code and are not supported",
+                    escaped(*name)),
+        is_original ? kOriginal : kConvert};
   }
   return std::nullopt;
 }
 
 std::optional<OtherFormat> safetensors_of_other_names(const std::vector<std::string>& names) {
   if (find_name(names, "consolidated.safetensors", ""))
-    return OtherFormat{"consolidated.safetensors, weights under their maker's own names",
-                       kOriginal};
+    return OtherFormat{"consolidated.safetensors, weights with other tensor names", kOriginal};
   if (find_name(names, "medusa_lm_head.safetensors", ""))
     return OtherFormat{
         "medusa_lm_head.safetensors, Medusa's draft heads",
@@ -152,7 +149,7 @@ std::optional<OtherFormat> safetensors_of_other_names(const std::vector<std::str
     return OtherFormat{
         fmt::format("{}, a shard without model.safetensors.index.json", escaped(*shard)),
         alone ? "rename it to model.safetensors, as it is the only one"
-              : "fetch that index and every shard that it names"};
+              : "download that index and every shard that it names"};
   }
   if (const auto other = find_name(names, "", ".safetensors"))
     return OtherFormat{escaped(*other) + ", weights under another name",
@@ -193,7 +190,7 @@ std::optional<OtherFormat> model_below(const std::string& directory,
 
 }  // namespace
 
-OtherFormat in_place_of_directory(const std::string& path) {
+OtherFormat recognise_path(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return not_there(path);
@@ -202,20 +199,20 @@ OtherFormat in_place_of_directory(const std::string& path) {
   return file_for_directory(path);
 }
 
-OtherFormat in_place_of_weights(const std::string& directory) {
+OtherFormat recognise_directory(const std::string& directory) {
   const std::vector<std::string> names = names_in(directory);
   if (names.empty()) return {"an empty directory", "finish the download"};
   if (find_name(names, "adapter_config.json", ""))
     return {"a LoRA adapter" + base_of_adapter(directory) + " (adapter_config.json)",
-            "merge it into its base, as merge_and_unload() of peft does, and name the result"};
+            "merge it into its base model with merge_and_unload() of peft, and name the result"};
   if (const auto gguf = find_name(names, "", ".gguf"))
     return {escaped(*gguf) + ", a GGUF file",
-            "take the model that it was made from, with model*.safetensors"};
+            "name that file: " + escaped((fs::path(directory) / *gguf).string())};
   if (auto safetensors = safetensors_of_other_names(names)) return *safetensors;
   if (auto pytorch = weights_of_pytorch(names)) return *pytorch;
   if (find_name(names, "pytorch_model.bin.index.json", ""))
-    return {"pytorch_model.bin.index.json, an index of PyTorch weights, which are not read",
-            "take the model*.safetensors of the same model"};
+    return {"pytorch_model.bin.index.json, an index of PyTorch weights, which are not supported",
+            "use the model*.safetensors of the same model"};
   for (const char* end : {".onnx", "onnx", ".h5", ".msgpack", ".mlmodel", ".mlpackage", ".engine"})
     if (const auto other = find_name(names, "", end))
       return {escaped(*other) + ", weights for another program", kConvert};
@@ -223,7 +220,7 @@ OtherFormat in_place_of_weights(const std::string& directory) {
   return {};
 }
 
-OtherFormat in_place_of_heads(const Json& config) {
+OtherFormat recognise_heads_config(const Json& config) {
   const auto has = [&](const char* key) { return config.find(key) != nullptr; };
   const auto has_name = [&](const char* key, std::string_view word) {
     const Json* value = config.find(key);
@@ -236,15 +233,18 @@ OtherFormat in_place_of_heads(const Json& config) {
   const std::string way =
       "use a model with a published Medusa head, or train heads: `decoscope train medusa`";
   if (has("hydra_num_heads") || has_name("model_type", "hydra"))
-    return {"heads of Hydra, which guess each from the guess before and are not read", way};
+    return {
+        "heads of Hydra, each of which reads the guess of the head before, and which are not "
+        "supported",
+        way};
   if (has_name("architectures", "eagle") || has_name("model_type", "eagle") ||
       has("draft_vocab_size"))
-    return {"a draft of EAGLE, which reads the target's states and is not read", way};
+    return {"a draft of EAGLE, which reads the target's hidden states and is not supported", way};
   if (has_name("model_type", "mlp_speculator") || has_name("architectures", "speculator"))
-    return {"an MLP speculator, which is not read", way};
+    return {"an MLP speculator, which is not supported", way};
   if (has("hidden_size") && has("num_hidden_layers") && has("num_attention_heads"))
-    return {"a model, not heads (EAGLE's drafts look so too and are not read)",
-            "a draft model is named with --draft, with --decoder speculative"};
+    return {"a model instead of heads (or a draft of EAGLE, which is not supported)",
+            "use a draft model with --draft and --decoder speculative"};
   return {};
 }
 

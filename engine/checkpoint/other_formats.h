@@ -13,20 +13,20 @@ namespace engine {
 /// A recognised format that is not supported.
 struct OtherFormat {
   std::string found;   // "a GGUF file"; empty if not recognised
-  std::string way_on;  // a clause that tells the user what to do instead
+  std::string advice;  // a clause that tells the user what to do instead
   /// True if the format was recognised.
   bool is_known() const { return !found.empty(); }
 };
 
 /// Recognises a path that is not a directory: a file, or a missing path that looks like the id of a
 /// model hub.
-OtherFormat in_place_of_directory(const std::string& path);
+OtherFormat recognise_path(const std::string& path);
 
 /// Recognises a directory without supported weights: other formats, or a model in a subfolder.
-OtherFormat in_place_of_weights(const std::string& directory);
+OtherFormat recognise_directory(const std::string& directory);
 
 /// Recognises a config.json of another speculative decoder (EAGLE, Hydra).
-OtherFormat in_place_of_heads(const Json& config);
+OtherFormat recognise_heads_config(const Json& config);
 
 /// The prefix that a wrapper such as DataParallel added to a tensor's name: "module." if `names`
 /// has "module.NAME"; empty if none.

@@ -43,7 +43,8 @@ namespace {
 
 constexpr float kInitStd = 0.02f;
 
-// FNV-1a hash of the name, a part of the counter.
+// FNV-1a hash of the tensor's name. It is a part of the generator's counter, so each tensor gets
+// its own random numbers.
 std::uint64_t hash_of(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -71,7 +72,8 @@ void draw(std::uint64_t seed, std::string_view name, std::vector<float>& out) {
 
 class RandomTensors : public TensorSource {
  public:
-  RandomTensors(std::vector<TensorSpec> specs, std::uint64_t seed) : seed_(seed) {
+  RandomTensors(std::vector<TensorSpec> specs, std::uint64_t seed, float norm)
+      : seed_(seed), norm_(norm) {
     for (TensorSpec& spec : specs) {
       names_.push_back(spec.name);
       shapes_.emplace(spec.name, std::move(spec.shape));
@@ -87,7 +89,7 @@ class RandomTensors : public TensorSource {
     if (at == shapes_.end()) refuse(path(), "tensor " + in_quotes(name), "none", "the tensor");
     Tensor tensor{kernels::DType::F32, at->second, nullptr, nullptr};
     const auto values =
-        std::make_shared<std::vector<float>>(static_cast<std::size_t>(tensor.n_elements()), 1.0f);
+        std::make_shared<std::vector<float>>(static_cast<std::size_t>(tensor.n_elements()), norm_);
     if (!is_norm(name)) draw(seed_, name, *values);
     tensor.data = values->data();
     tensor.hold = values;
@@ -96,6 +98,7 @@ class RandomTensors : public TensorSource {
 
  private:
   std::uint64_t seed_;
+  float norm_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::vector<std::int64_t>> shapes_;
 };
@@ -103,12 +106,13 @@ class RandomTensors : public TensorSource {
 }  // namespace
 
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed) {
-  return random_tensors(tensors_of(config), seed);
+  return random_tensors(tensors_of(config), seed, 1 - config.norm_offset);
 }
 
 std::shared_ptr<const TensorSource> random_tensors(std::vector<TensorSpec> specs,
-                                                   std::uint64_t seed) {
-  return std::make_shared<RandomTensors>(std::move(specs), seed);
+                                                   std::uint64_t seed,
+                                                   float norm) {
+  return std::make_shared<RandomTensors>(std::move(specs), seed, norm);
 }
 
 }  // namespace engine

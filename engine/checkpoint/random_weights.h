@@ -9,10 +9,11 @@
 
 namespace engine {
 
-/// Tensors drawn from N(0, 0.02), or all ones if the name ends in "norm.weight". Each value depends
+/// Tensors drawn from N(0, 0.02), or all `norm` if the name ends in "norm.weight". Each value depends
 /// only on (seed, name, index).
 std::shared_ptr<const TensorSource> random_tensors(std::vector<TensorSpec> specs,
-                                                   std::uint64_t seed);
+                                                   std::uint64_t seed,
+                                                   float norm = 1);
 
 /// The quantile function of the standard normal distribution: linear interpolation in a table, and
 /// Newton's method in the tails.

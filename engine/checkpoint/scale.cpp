@@ -1,7 +1,8 @@
 // Enlarges a model without changing the function it computes. W times the width: the new rows,
 // columns and heads are zero. The mean square that RMSNorm computes is then 1/W of the old one, so
 // its output is sqrt(W) times the old output. Dividing the weights by sqrt(W) and eps by W undoes
-// this. If W is a power of four, no bit of a mantissa changes. D times the depth: the new layers
+// this, and their offset is divided, too. Norms of single heads see the same values as before and stay.
+// If W is a power of four, no bit of a mantissa changes. D times the depth: the new layers
 // are copies of the old ones in which o_proj and down_proj are zero, so they add zero to the
 // residual stream.
 #include <cmath>
@@ -15,6 +16,7 @@
 
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 
 namespace engine {
 namespace {
@@ -31,24 +33,44 @@ bool writes_residual(const std::string& part) {
   return part.starts_with("self_attn.o_proj.") || part.starts_with("mlp.down_proj.");
 }
 
-// The system provides zero pages on first access, so the empty part of a tensor costs no time.
+// The operating system fills new pages with zeros at their first access, so the empty part of a
+// tensor costs no time.
 std::shared_ptr<void> zeros(std::int64_t n_bytes) {
   void* data = std::calloc(static_cast<std::size_t>(std::max<std::int64_t>(n_bytes, 1)), 1);
   if (!data) throw std::bad_alloc();
   return {data, std::free};
 }
 
+/// Rows of the matrices that are stored as one (Phi-3); empty: one matrix.
+using RowBlocks = std::vector<std::int64_t>;
+
+// The row of the enlarged matrix that receives this row: each block goes to the top of its enlarged block.
+std::int64_t place_of_row(std::int64_t row, const RowBlocks& blocks, std::int64_t factor) {
+  std::int64_t begin = 0;
+  for (const std::int64_t n : blocks) {
+    if (row < begin + n) return begin * factor + row - begin;
+    begin += n;
+  }
+  return row;
+}
+
 // Copies [rows, cols] into the upper left corner of a zero matrix; if the columns form blocks, each
 // block goes to the left of its enlarged block.
-Tensor padded(const Tensor& tensor, const std::vector<std::int64_t>& shape, int n_blocks = 1) {
+Tensor padded(const Tensor& tensor,
+              const std::vector<std::int64_t>& shape,
+              int n_blocks = 1,
+              const RowBlocks& row_blocks = {}) {
   const int size = kernels::bytes_of(tensor.dtype);
   Tensor out{tensor.dtype, shape, nullptr, nullptr};
   const std::shared_ptr<void> data = zeros(out.n_elements() * size);
   const bool is_matrix = shape.size() == 2;
   const std::int64_t n_rows = is_matrix ? tensor.shape[0] : 1;
   const std::int64_t from_cols = tensor.shape.back() / n_blocks, to_cols = shape.back() / n_blocks;
+  const std::int64_t factor = is_matrix ? shape[0] / tensor.shape[0] : 1;
   for (std::int64_t block = 0; block < n_rows * n_blocks; block++) {
-    std::memcpy(static_cast<char*>(data.get()) + block * to_cols * size,
+    const std::int64_t to_block =
+        place_of_row(block / n_blocks, row_blocks, factor) * n_blocks + block % n_blocks;
+    std::memcpy(static_cast<char*>(data.get()) + to_block * to_cols * size,
                 static_cast<const char*>(tensor.data) + block * from_cols * size,
                 static_cast<std::size_t>(from_cols * size));
   }
@@ -115,21 +137,32 @@ class ScaledTensors : public ScaledSource {
                 const ModelConfig& config,
                 const ModelScale& scale)
       : ScaledSource(std::move(tensors), tensors_of(scaled(config, scale))),
-        n_layers_(config.n_layers),
+        config_(config),
         scale_(scale) {}
 
  private:
   Tensor make(const std::string& name, const std::vector<std::int64_t>& shape) const override {
     const auto [layer, part] = split_layer(name);
-    const bool is_new_layer = layer >= n_layers_;
-    const Tensor tensor =
-        original(is_new_layer ? fmt::format("model.layers.{}.{}", layer % n_layers_, part) : name);
+    const bool is_new_layer = layer >= config_.n_layers;
+    const Tensor tensor = original(
+        is_new_layer ? fmt::format("model.layers.{}.{}", layer % config_.n_layers, part) : name);
     if (is_new_layer && writes_residual(part)) return blank(tensor.dtype, shape);
-    if (scale_.width == 1) return tensor;
-    Tensor out = padded(tensor, shape);
+    if (scale_.width == 1 || is_head_norm(part)) return tensor;
+    Tensor out = padded(tensor, shape, 1, row_blocks(part));
     const bool is_norm = name.ends_with("norm.weight");
     if (is_norm) divide(out, std::sqrt(static_cast<float>(scale_.width)));
     return out;
+  }
+
+  static bool is_head_norm(const std::string& part) {
+    return part == "self_attn.q_norm.weight" || part == "self_attn.k_norm.weight";
+  }
+  RowBlocks row_blocks(const std::string& part) const {
+    const std::int64_t n_kv = std::int64_t{config_.n_kv_heads} * config_.head_dim;
+    if (part == "self_attn.qkv_proj.weight")
+      return {std::int64_t{config_.n_heads} * config_.head_dim, n_kv, n_kv};
+    if (part == "mlp.gate_up_proj.weight") return {config_.hidden_dim, config_.hidden_dim};
+    return {};
   }
 
   static Tensor blank(kernels::DType dtype, const std::vector<std::int64_t>& shape) {
@@ -140,7 +173,7 @@ class ScaledTensors : public ScaledSource {
     return out;
   }
 
-  int n_layers_;
+  ModelConfig config_;
   ModelScale scale_;
 };
 
@@ -189,6 +222,7 @@ ModelConfig scaled(const ModelConfig& config, const ModelScale& scale) {
   out.n_heads = times(config.n_heads, scale.width);
   out.n_kv_heads = times(config.n_kv_heads, scale.width);
   out.norm_eps = config.norm_eps / static_cast<float>(scale.width);
+  out.norm_offset = config.norm_offset / std::sqrt(static_cast<float>(scale.width));
   out.n_layers = times(config.n_layers, scale.depth);
   return out;
 }

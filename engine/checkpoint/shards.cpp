@@ -116,8 +116,9 @@ void check_total_size(const Index& index,
   }
   const bool is_number = index.total_size->is(JsonReader::Kind::Number);
   if (is_number && index.total_size->number().integer() == total) return;
-  notices.push_back(fmt::format("{}: metadata.total_size is {}, the shards hold {} bytes: ignored",
-                                escaped(path), index.total_size->shown(), total));
+  notices.push_back(fmt::format(
+      "{}: metadata.total_size is {}, but the shards have {} bytes: the former is ignored",
+      escaped(path), index.total_size->shown(), total));
 }
 
 WeightFiles open_sharded(const std::string& directory,
@@ -172,8 +173,8 @@ class FullNames : public TensorSource {
   FullNames(std::shared_ptr<const TensorSource> from, std::map<std::string, std::string> bare)
       : from_(std::move(from)), bare_(std::move(bare)) {}
 
-  bool has(const std::string& name) const override { return from_->has(stored(name)); }
-  Tensor read(const std::string& name) const override { return from_->read(stored(name)); }
+  bool has(const std::string& name) const override { return from_->has(name_in_file(name)); }
+  Tensor read(const std::string& name) const override { return from_->read(name_in_file(name)); }
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
     for (const std::string& name : from_->names()) {
@@ -186,7 +187,7 @@ class FullNames : public TensorSource {
   void check() const override { from_->check(); }
 
  private:
-  const std::string& stored(const std::string& name) const {
+  const std::string& name_in_file(const std::string& name) const {
     const auto at = bare_.find(name);
     return at == bare_.end() ? name : at->second;
   }
@@ -207,8 +208,7 @@ WeightFiles open_weights(const std::string& directory,
     return open_sharded(directory, allow_external, limits, notices);
   if (has_index)
     notices.push_back(
-        fmt::format("{}: ignored with its shards, as {} exists and is used, "
-                    "as in transformers",
+        fmt::format("{}: ignored with its shards, because {} exists; transformers does the same",
                     escaped(index), kSingle));
   return open_weight_file(directory, kSingle, allow_external, limits);
 }
@@ -238,7 +238,7 @@ std::shared_ptr<const TensorSource> with_full_names(std::shared_ptr<const Tensor
     if (full == name) continue;
     if (tensors->has(full)) {
       if (n_twice++ > 0) continue;
-      notices.push_back(fmt::format("{}: tensor {}: there is {} too: that one is used",
+      notices.push_back(fmt::format("{}: tensor {}: {} exists too and is used",
                                     escaped(tensors->path()), in_quotes(name), in_quotes(full)));
     } else {
       bare.emplace(full, name);
@@ -248,7 +248,7 @@ std::shared_ptr<const TensorSource> with_full_names(std::shared_ptr<const Tensor
     notices.back() += fmt::format("; likewise for {} more", n_twice - 1);
   }
   if (bare.empty()) return tensors;
-  notices.push_back(fmt::format("{}: {} tensors without \"model.\" in front, e.g. {}: read as {}",
+  notices.push_back(fmt::format("{}: {} tensors without the prefix \"model.\", e.g. {}: read as {}",
                                 escaped(tensors->path()), bare.size(),
                                 in_quotes(bare.begin()->second), in_quotes(bare.begin()->first)));
   return std::make_shared<FullNames>(std::move(tensors), std::move(bare));

@@ -33,11 +33,23 @@ class StoppableTensors : public TensorSource {
   void check() const override { tensors_->check(); }
 
   Tensor read(const std::string& name) const override {
-    if (stop_()) throw Error(ErrorCode::Cancelled, escaped(path()) + ": cancelled; " + left_);
+    check_stop();
     return tensors_->read(name);
+  }
+  Tensor read_for(const std::string& name, kernels::DType dtype) const override {
+    check_stop();
+    return tensors_->read_for(name, dtype);
+  }
+  StoredTensor stored(const std::string& name) const override {
+    check_stop();
+    return tensors_->stored(name);
   }
 
  private:
+  void check_stop() const {
+    if (stop_()) throw Error(ErrorCode::Cancelled, escaped(path()) + ": cancelled; " + left_);
+  }
+
   std::shared_ptr<const TensorSource> tensors_;
   std::function<bool()> stop_;
   std::string left_;
@@ -45,9 +57,23 @@ class StoppableTensors : public TensorSource {
 
 }  // namespace
 
+Tensor TensorSource::read_for(const std::string& name, kernels::DType) const {
+  return read(name);
+}
+
+StoredTensor TensorSource::stored(const std::string& name) const {
+  const Tensor tensor = read(name);
+  const std::int64_t n_bytes = tensor.n_elements() * kernels::bytes_of(tensor.dtype);
+  return {kernels::name_of(tensor.dtype),
+          tensor.shape,
+          {static_cast<const char*>(tensor.data), static_cast<std::size_t>(n_bytes)},
+          tensor.hold};
+}
+
 void convert_elements(
     const Tensor& tensor, std::int64_t first, std::int64_t n, kernels::DType dtype, void* out) {
-  ensure(first >= 0 && n >= 0 && first + n <= tensor.n_elements(), "elements within the tensor");
+  ensure(first >= 0 && n >= 0 && first + n <= tensor.n_elements(),
+         "the elements must be inside the tensor");
   if (dtype == tensor.dtype) {
     const int size = kernels::bytes_of(dtype);
     if (n == 0) return;

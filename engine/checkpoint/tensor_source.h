@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/types.h"
@@ -27,6 +28,14 @@ struct Tensor {
   }
 };
 
+/// A tensor as its file stores it, row-major. `hold` keeps `bytes` alive.
+struct StoredTensor {
+  std::string type;  // "bf16", "Q4_1"
+  std::vector<std::int64_t> shape;
+  std::string_view bytes;
+  std::shared_ptr<const void> hold;
+};
+
 /// Provides tensors by name, as Hugging Face names them: "model.layers.0.self_attn.q_proj.weight".
 class TensorSource {
  public:
@@ -36,6 +45,13 @@ class TensorSource {
   /// Reads a tensor.
   /// @throws Error(BadInput)  if no tensor has this name or it cannot be read
   virtual Tensor read(const std::string& name) const = 0;
+  /// Reads a tensor that will be used in `dtype`. One that must be decoded may have been rounded to
+  /// it, which takes less memory; others are as read() returns them.
+  /// @throws Error(BadInput)  as read()
+  virtual Tensor read_for(const std::string& name, kernels::DType dtype) const;
+  /// Reads a tensor as its file stores it: read() for all but quantised files.
+  /// @throws Error(BadInput)  as read()
+  virtual StoredTensor stored(const std::string& name) const;
   /// The names of all tensors.
   virtual std::vector<std::string> names() const = 0;
   /// The path of the file or directory, for messages.
@@ -54,7 +70,8 @@ void convert_elements(
 std::vector<float> f32_of(const Tensor& tensor);
 
 /// Wraps a source so that read() throws Error(Cancelled) once `stop` returns true.
-/// @param left  states in the error message what the cancelled work left: "nothing was written"
+/// @param left  text for the error message: the state after the cancellation, such as "nothing was
+///              written"
 std::shared_ptr<const TensorSource> stoppable(std::shared_ptr<const TensorSource> tensors,
                                               std::function<bool()> stop,
                                               std::string left);

@@ -1,4 +1,6 @@
 // Writes model directories: each file under a temporary name, then renamed.
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,6 +10,9 @@
 #include "engine/base/refuse.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/families/write_family.h"
+#include "engine/checkpoint/gguf/gguf_shards.h"
+#include "engine/checkpoint/gguf/tokenizer_from_gguf.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
@@ -30,16 +35,26 @@ const char* stored_name(kernels::DType dtype) {
   return "?";
 }
 
-std::string header_of(const std::vector<TensorSpec>& specs, kernels::DType dtype) {
+// A tensor of the output and its dtype.
+struct Written {
+  const TensorSpec* spec;
+  kernels::DType dtype;
+};
+
+std::int64_t n_bytes_of(const Written& written) {
+  std::int64_t n = kernels::bytes_of(written.dtype);
+  for (const std::int64_t dim : written.spec->shape) n *= dim;
+  return n;
+}
+
+std::string header_of(const std::vector<Written>& all) {
   std::string header = R"({"__metadata__":{"format":"pt"})";
   std::int64_t begin = 0;
-  for (const TensorSpec& spec : specs) {
-    std::int64_t n = 1;
-    for (const std::int64_t dim : spec.shape) n *= dim;
-    const std::int64_t end = begin + n * kernels::bytes_of(dtype);
+  for (const Written& written : all) {
+    const std::int64_t end = begin + n_bytes_of(written);
     header += fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
-                          json_quoted(spec.name), stored_name(dtype), shown_shape(spec.shape),
-                          begin, end);
+                          json_quoted(written.spec->name), stored_name(written.dtype),
+                          shown_shape(written.spec->shape), begin, end);
     begin = end;
   }
   header += "}";
@@ -47,33 +62,83 @@ std::string header_of(const std::vector<TensorSpec>& specs, kernels::DType dtype
   return header;
 }
 
-// Keeps one tensor in memory at a time and converts it in parts.
-void write_tensors(const std::string& path,
-                   const std::vector<TensorSpec>& specs,
-                   const TensorSource& tensors,
-                   kernels::DType dtype) {
-  const std::string header = header_of(specs, dtype);
-  OutputFile file(path);
-  std::string length(8, '\0');
-  for (int i = 0; i < 8; i++)
-    length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i));
-  file.write(length);
-  file.write(header);
-  std::string converted;
-  for (const TensorSpec& spec : specs) {
-    const Tensor tensor = tensors.read(spec.name);
-    if (tensor.shape != spec.shape) {
-      refuse(tensors.path(), "tensor " + in_quotes(spec.name), shown_shape(tensor.shape),
-             shown_shape(spec.shape));
-    }
+// The dtype in which a tensor is kept without a change of any value, `main` if that can be.
+kernels::DType exact_dtype(const TensorSource& tensors,
+                           const TensorSpec& spec,
+                           kernels::DType main) {
+  const bool is_vector = spec.shape.size() < 2;
+  if (!is_vector) {  // not read, because reading may decode it
+    std::string type = tensors.stored(spec.name).type;
+    std::ranges::transform(type, type.begin(), [](unsigned char c) { return std::tolower(c); });
+    return kernels::dtype_named(type).value_or(kernels::DType::F32);
+  }
+  const Tensor tensor = tensors.read(spec.name);
+  if (tensor.dtype != kernels::DType::F32) return tensor.dtype;
+  const std::int64_t n = tensor.n_elements();
+  std::vector<std::uint32_t> narrow(static_cast<std::size_t>(n));
+  convert_elements(tensor, 0, n, main, narrow.data());
+  const std::vector<float> back = f32_of({main, tensor.shape, narrow.data(), nullptr});
+  return std::ranges::equal(back, f32_of(tensor)) ? main : kernels::DType::F32;
+}
+
+std::vector<Written> all_as(const std::vector<TensorSpec>& specs, kernels::DType dtype) {
+  std::vector<Written> all;
+  for (const TensorSpec& spec : specs) all.push_back({&spec, dtype});
+  return all;
+}
+
+// Writes one tensor in parts.
+class TensorWriter {
+ public:
+  TensorWriter(const std::string& path,
+               const std::vector<Written>& all,
+               const WriteProgress& progress)
+      : file_(path), progress_(progress) {
+    for (const Written& written : all) total_ += n_bytes_of(written);
+    const std::string header = header_of(all);
+    std::string length(8, '\0');
+    for (int i = 0; i < 8; i++)
+      length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i));
+    file_.write(length);
+    file_.write(header);
+  }
+
+  void write(const Tensor& tensor, kernels::DType dtype) {
     constexpr std::int64_t kPiece = 1 << 20;
     const std::int64_t n = tensor.n_elements();
     for (std::int64_t first = 0; first < n; first += kPiece) {
       const std::int64_t count = std::min(kPiece, n - first);
-      converted.resize(static_cast<std::size_t>(count * kernels::bytes_of(dtype)));
-      convert_elements(tensor, first, count, dtype, converted.data());
-      file.write(converted);
+      converted_.resize(static_cast<std::size_t>(count * kernels::bytes_of(dtype)));
+      convert_elements(tensor, first, count, dtype, converted_.data());
+      file_.write(converted_);
+      done_ += static_cast<std::int64_t>(converted_.size());
+      if (progress_ && !progress_(done_, total_))
+        throw Error(ErrorCode::Cancelled,
+                    escaped(file_.path()) + ": cancelled; nothing was written");
     }
+  }
+  void finish() { file_.finish(); }
+
+ private:
+  OutputFile file_;
+  std::string converted_;
+  std::int64_t done_ = 0, total_ = 0;
+  const WriteProgress& progress_;
+};
+
+// Keeps one tensor in memory at a time and converts it in parts.
+void write_tensors(const std::string& path,
+                   const std::vector<Written>& all,
+                   const TensorSource& tensors,
+                   const WriteProgress& progress = {}) {
+  TensorWriter file(path, all, progress);
+  for (const Written& written : all) {
+    const Tensor tensor = tensors.read(written.spec->name);
+    if (tensor.shape != written.spec->shape) {
+      refuse(tensors.path(), "tensor " + in_quotes(written.spec->name), shown_shape(tensor.shape),
+             shown_shape(written.spec->shape));
+    }
+    file.write(tensor, written.dtype);
   }
   tensors.check();
   file.finish();
@@ -110,30 +175,46 @@ std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
              c.dim, c.vocab_size, torch_name(dtype));
 }
 
-// Copies the directory's tokenizer_config.json; without one, writes the tokenizer's settings.
+}  // namespace
+
 void copy_tokenizer(const std::string& from, const std::string& to) {
+  if (is_gguf_path(from)) {
+    std::vector<std::string> ignored;  // the tokenizer was opened, so it can be written
+    return tokenizer_from_gguf(*GgufFile::open(from), to, ignored);
+  }
   // Opening the tokenizer has checked their sizes.
   constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
-  write_whole_file(to + "/tokenizer.model", read_text_file(from + "/tokenizer.model", kMaxBytes));
-  for (const char* name :
-       {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}) {
+  for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json",
+                           "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"}) {
     const std::string path = from + "/" + name;
     if (fs::exists(path)) write_whole_file(to + "/" + name, read_text_file(path, kMaxBytes));
   }
 }
-
-}  // namespace
 
 void write_model(const std::string& directory,
                  const ModelConfig& config,
                  const TensorSource& tensors,
                  kernels::DType dtype,
                  const std::string& tokenizer_from) {
-  make_directory(directory);
-  write_tensors(directory + "/model.safetensors", tensors_of(config), tensors, dtype);
-  write_whole_file(directory + "/config.json", config_json(config, dtype));
-  write_whole_file(directory + "/generation_config.json", generation_config_json(config));
+  write_weights(directory, config, tensors, dtype, dtype, {});
   if (!tokenizer_from.empty()) copy_tokenizer(tokenizer_from, directory);
+}
+
+void write_weights(const std::string& directory,
+                   const ModelConfig& config,
+                   const TensorSource& tensors,
+                   std::optional<kernels::DType> dtype,
+                   kernels::DType main,
+                   const WriteProgress& progress) {
+  check_describable(config);
+  make_directory(directory);
+  const std::vector<TensorSpec> specs = tensors_of(config);
+  std::vector<Written> all = all_as(specs, dtype.value_or(main));
+  if (!dtype)
+    for (Written& written : all) written.dtype = exact_dtype(tensors, *written.spec, main);
+  write_tensors(directory + "/model.safetensors", all, tensors, progress);
+  write_whole_file(directory + "/config.json", config_json(config, dtype.value_or(main)));
+  write_whole_file(directory + "/generation_config.json", generation_config_json(config));
 }
 
 void write_heads(const std::string& directory,
@@ -141,7 +222,8 @@ void write_heads(const std::string& directory,
                  const TensorSource& tensors,
                  kernels::DType dtype) {
   make_directory(directory);
-  write_tensors(directory + "/model.safetensors", tensors_of(config), tensors, dtype);
+  const std::vector<TensorSpec> specs = tensors_of(config);
+  write_tensors(directory + "/model.safetensors", all_as(specs, dtype), tensors);
   write_whole_file(directory + "/config.json", heads_json(config, dtype));
 }
 

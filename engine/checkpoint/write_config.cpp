@@ -7,38 +7,16 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/families/architectures.h"
+#include "engine/checkpoint/families/write_family.h"
 
 namespace engine {
 namespace {
 
-const char* architecture_of(const std::string& model_type) {
-  if (model_type == "mistral") return "MistralForCausalLM";
-  if (model_type == "qwen2") return "Qwen2ForCausalLM";
-  return "LlamaForCausalLM";
+const char* class_of(const std::string& model_type) {
+  const Architecture* architecture = architecture_of_type(model_type);
+  return architecture ? architecture->class_name : "LlamaForCausalLM";
 }
-
-// Builds a JSON object; members keep the order in which they were added.
-class ObjectText {
- public:
-  void raw(const char* name, const std::string& value) {
-    members_.push_back(json_quoted(name) + ": " + value);
-  }
-  void text(const char* name, const std::string& value) { raw(name, json_quoted(value)); }
-  void integer(const char* name, std::int64_t value) { raw(name, std::to_string(value)); }
-  void real(const char* name, double value) {
-    std::string digits =
-        fmt::format("{}", value);  // the shortest text that parses to the same value
-    if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
-    raw(name, digits);
-  }
-  void boolean(const char* name, bool value) { raw(name, value ? "true" : "false"); }
-
-  std::string one_line() const { return fmt::format("{{{}}}", fmt::join(members_, ", ")); }
-  std::string lines() const { return fmt::format("{{\n  {}\n}}\n", fmt::join(members_, ",\n  ")); }
-
- private:
-  std::vector<std::string> members_;
-};
 
 ObjectText rope_members(const RopeConfig& rope) {
   using Type = RopeConfig::Type;
@@ -68,6 +46,23 @@ ObjectText rope_members(const RopeConfig& rope) {
   return out;
 }
 
+void write_rope(const ModelConfig& config, ObjectText& out) {
+  ObjectText rope = rope_members(config.rope);
+  const double factor = static_cast<double>(config.rope.rotary_dim) / config.head_dim;
+  if (factor > 0) out.real("partial_rotary_factor", factor);
+  if (factor > 0) rope.real("partial_rotary_factor", factor);
+  out.real("rope_theta", config.rope.theta);
+  out.raw("rope_scaling", config.rope.type == RopeConfig::Type::Default ? "null" : rope.one_line());
+  rope.real("rope_theta", config.rope.theta);
+  if (!config.local_rope) return out.raw("rope_parameters", rope.one_line());
+  ObjectText local = rope_members(*config.local_rope), sets;
+  local.real("rope_theta", config.local_rope->theta);
+  out.real("rope_local_base_freq", config.local_rope->theta);
+  sets.raw("full_attention", rope.one_line());
+  sets.raw("sliding_attention", local.one_line());
+  out.raw("rope_parameters", sets.one_line());
+}
+
 std::string ids_text(const std::vector<TokenId>& ids) {
   if (ids.empty()) return "null";
   if (ids.size() == 1) return std::to_string(ids[0]);
@@ -76,15 +71,6 @@ std::string ids_text(const std::vector<TokenId>& ids) {
 
 std::string id_text(const std::optional<TokenId>& id) {
   return id ? std::to_string(*id) : "null";
-}
-
-void write_window(const ModelConfig& config, ObjectText& out) {
-  const bool is_sliding = config.sliding_window > 0;
-  if (config.model_type == "llama") return;
-  out.raw("sliding_window", is_sliding ? std::to_string(config.sliding_window) : "null");
-  if (config.model_type != "qwen2") return;
-  out.boolean("use_sliding_window", is_sliding);
-  out.integer("max_window_layers", is_sliding ? config.n_full_layers : config.n_layers);
 }
 
 /// The value to write as max_position_embeddings. It is the length before RoPE scaling, because
@@ -112,7 +98,7 @@ const char* torch_name(kernels::DType dtype) {
 
 std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   ObjectText out;
-  out.raw("architectures", "[" + json_quoted(architecture_of(config.model_type)) + "]");
+  out.raw("architectures", "[" + json_quoted(class_of(config.model_type)) + "]");
   out.text("model_type", config.model_type);
   out.integer("hidden_size", config.dim);
   out.integer("intermediate_size", config.hidden_dim);
@@ -122,21 +108,12 @@ std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   out.integer("head_dim", config.head_dim);
   out.integer("vocab_size", config.vocab_size);
   out.integer("max_position_embeddings", stated_positions(config));
-  out.text("hidden_act", "silu");
   // Writes the shortest decimal that gives the same float; formatted as a double it would be
   // longer.
   out.raw("rms_norm_eps", fmt::format("{}", config.norm_eps));
   out.boolean("tie_word_embeddings", config.tied_embeddings);
-  if (config.model_type == "llama") {
-    out.boolean("attention_bias", config.qkv_bias);
-    out.boolean("mlp_bias", config.mlp_bias);
-  }
-  write_window(config, out);
-  ObjectText rope = rope_members(config.rope);
-  out.real("rope_theta", config.rope.theta);
-  out.raw("rope_scaling", config.rope.type == RopeConfig::Type::Default ? "null" : rope.one_line());
-  rope.real("rope_theta", config.rope.theta);
-  out.raw("rope_parameters", rope.one_line());
+  write_family(config, out);
+  write_rope(config, out);
   out.raw("bos_token_id", id_text(config.bos_id));
   out.raw("eos_token_id", ids_text(config.eos_ids));
   out.raw("pad_token_id", id_text(config.pad_id));

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Number of texts that give the mean length of a part.
+// Number of texts from which the mean length of a part is computed.
 constexpr int kProbe = 64;
 
 [[noreturn]] void refuse(const std::string& field, const std::string& what) {

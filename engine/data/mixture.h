@@ -45,7 +45,7 @@ class TrainingStream {
                  std::string data_dir = {},
                  Split split = Split::Train);
   ~TrainingStream();
-  /// The stream moved from may only be destroyed.
+  /// A moved-from stream may only be destroyed.
   TrainingStream(TrainingStream&&) noexcept;
 
   /// Text `index` (0 or more) of the stream. Several threads may call it at once.

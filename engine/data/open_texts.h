@@ -34,8 +34,8 @@ class OpenPool {
   /// Adds a text to the split that record.split names. @param n_times  how often it may occur
   void add(Record record, int n_times);
 
-  /// Draws an open text with the probability that is its share of all training texts; dev and test use
-  /// the same share.
+  /// Draws an open text with a probability equal to the share of open texts among all training texts; dev
+  /// and test use the same share.
   /// @return  null if the draw is a generated text
   const Record* draw(Random& rng, Split split) const;
 

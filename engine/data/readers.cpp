@@ -49,8 +49,8 @@ void gsm8k(RealRecords& out, const std::string& dir) {
   });
 }
 
-// Rationales by question id. Leaves out those of fewer than four words, and those that occur more than
-// twice in the file: they say nothing about their question.
+// Rationales by question id. Leaves out those of fewer than four words, and those that occur more
+// than twice in the file: a rationale that often repeats says nothing about its question.
 std::map<std::string, std::string> rationales(const std::string& path) {
   std::map<std::string, std::string> by_id;
   std::map<std::string, int> times;
@@ -268,8 +268,8 @@ void tinyshakespeare(RealRecords& out, const std::string& dir) {
   }
 }
 
-// Some published sentences lack their full stop ("The heat"). The sentence after such a one is known
-// from another line.
+// Some published sentences lack their full stop ("The heat"), so that they run into the next one. Such
+// a pair is split where it ends with a sentence of another line (`known`).
 std::vector<std::string> four_sentences(const std::string& line,
                                         const std::set<std::string>& known) {
   std::vector<std::string> out;

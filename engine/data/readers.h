@@ -15,8 +15,8 @@ namespace engine {
 /// creative_writing defog_sql (without).
 std::vector<std::string> real_set_names();
 
-/// The data sets of a recipe that names none: all but advising, which was added later, so that such a
-/// recipe keeps its texts.
+/// The data sets of a recipe that names none: all but advising, which was added later. Without it, such
+/// recipes still give the same texts as before.
 std::vector<std::string> default_training_sets();
 
 /// The data sets whose training parts a generated task can draw texts from. Empty for tasks other

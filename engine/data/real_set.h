@@ -51,7 +51,7 @@ class RealRecords {
            const nlohmann::json& check);
 
   Split split() const { return split_; }                 ///< the part that is read
-  bool train() const { return split_ == Split::Train; }  ///< whether it is the training part
+  bool train() const { return split_ == Split::Train; }  ///< true for the training part
 
   std::vector<Record> records;
 

@@ -9,10 +9,12 @@ namespace engine {
 
 namespace {
 
-// Dev and test keep one draw in twenty, and draws can fail; this is far more than a record needs.
+// Most attempts per record. Dev and test keep one draw in twenty, and draws can fail, but a record
+// needs far fewer attempts.
 constexpr int kMaxAttempts = 20000;
 constexpr std::uint64_t kMaxRecordsBytes = std::uint64_t{16} << 30;
-constexpr int kMaxLevel = 1000;  // of a record in a file; generators have levels 1 to 3
+// highest level of a record in a file; generators have levels 1 to 3
+constexpr int kMaxLevel = 1000;
 
 std::string required_text(const nlohmann::json& object,
                           const char* field,
@@ -53,8 +55,8 @@ Split split_of_key(std::string_view key) {
 }
 
 std::optional<Record> TaskGenerator::make(Split split, int level, std::int64_t index) const {
-  ensure(level >= 1 && level <= 3, "a generator's level is 1, 2 or 3");
-  ensure(index >= 0, "a record's index is 0 or more");
+  ensure(level >= 1 && level <= 3, "a generator's level must be 1, 2 or 3");
+  ensure(index >= 0, "a record's index must be at least 0");
   const std::string id = std::string(name()) + "/" + std::to_string(level) + "/" +
                          std::string(split_name(split)) + "/" + std::to_string(index);
   for (int attempt = 0; attempt < kMaxAttempts; attempt++) {

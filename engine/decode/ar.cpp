@@ -7,8 +7,7 @@ DecoderInfo ArOptions::describe() {
   info.name = "ar";
   info.title = "Autoregressive";
   info.summary =
-      "One token a step, each from all before it: the baseline every other decoder must "
-      "reproduce.";
+      "Generates one token per step: the baseline whose output every lossless decoder reproduces.";
   info.reference = "plain decoding";
   info.supports_rejection = true;
   return info;

@@ -24,9 +24,8 @@ DecoderInfo ChimeraOptions::describe() {
   info.name = "chimera";
   info.title = "Chimera";
   info.summary =
-      "Heads that also see the tokens drafted before them, through an encoder of token groups and "
-      "one "
-      "transformer block; the model verifies their tree in one step.";
+      "Draft heads that also read the drafted tokens, through an encoder of k-grams and one "
+      "transformer block. The model verifies their tree in one step.";
   info.reference = "Zeng et al. 2024, arXiv:2402.15758";
   describe_needs(info);
   return info;
@@ -35,11 +34,11 @@ DecoderInfo ChimeraOptions::describe() {
 void ChimeraOptions::bind(OptionBinder& binder) {
   bind_heads(binder);
   binder.choice("drafting", drafting, {{"chain", Drafting::Chain}, {"branch", Drafting::Branch}},
-                "'chain' runs the heads along their likeliest tokens alone, and every branch of "
-                "a level gets the same candidates; 'branch' runs them for each branch by itself, "
-                "which guesses better and costs more.");
+                "'chain' runs the heads once per level, after their most likely tokens, and all "
+                "branches of the level get the same candidates; 'branch' runs them for each "
+                "branch, which guesses better and costs more.");
   binder.whole("cache", cache, 0, 1 << 20,
-               "Encoded token groups kept for their next use; 0 keeps none. It changes no token.");
+               "Encoded k-grams kept in a cache; 0 keeps none. It changes no token.");
 }
 
 std::unique_ptr<Decoder> ChimeraOptions::make(const DecoderContext& context) const {
@@ -51,7 +50,7 @@ ChimeraDecoder::ChimeraDecoder(const DecoderContext& context, const ChimeraOptio
       target_(context.target),
       heads_(heads_of(context)),
       branches_(options.drafting == ChimeraOptions::Drafting::Branch),
-      text_(heads_.make_text(options.cache)) {}
+      text_(heads_.make_sequence(options.cache)) {}
 
 /// Appends the last k-gram of `tokens` followed by `drafted`; a position before the
 /// sequence has the id -1.
@@ -99,7 +98,7 @@ void ChimeraDecoder::begin(const Sequence& prefix) {
     cache->commit(path);
     append_states(known.first(end), out.front().hidden);
   }
-  // waits for the last chunk, whose states the heads read on the target's device
+  // waits for the last chunk, because the heads read its states on the target's device
   if (!known.empty()) target_.finish();
 }
 
@@ -109,7 +108,7 @@ bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
   // With a prompt of one token, no state is known before the first step.
   if (depth == 0 || text_->length() == 0) return false;
   ensure(text_->length() + 1 == static_cast<int>(tokens_.size()),
-         "the heads have the states of all tokens but the last");
+         "the heads must have the hidden states of all tokens but the last");
   text_->begin_draft();
   chain_.clear();
   place_.clear();

@@ -7,8 +7,9 @@
 //   cost      a pass of one transformer block and one head per level, 1 target step of the tree's
 //             rows; the prompt runs through the target a second time, for its hidden states
 //   differs   neither the paper nor the published code says how branches get their encoder state.
-//             'chain' drafts along the likeliest tokens and gives every branch of a level the same
-//             ranks, 'branch' runs the heads for every parent separately (docs/decoders/chimera.md)
+//             'chain' runs the heads only along the likeliest tokens, and every branch of a level
+//             gets the same candidates; 'branch' runs them for every parent separately
+//             (docs/decoders/chimera.md)
 #pragma once
 
 #include <memory>
@@ -61,7 +62,7 @@ class ChimeraDecoder : public HeadTreeDecoder {
   LanguageModel& target_;  // owned by the engine
   ChimeraHeads& heads_;    // owned by the engine
   bool branches_;          // the heads run for every parent separately
-  std::unique_ptr<ChimeraText> text_;
+  std::unique_ptr<ChimeraSequence> text_;
 
   // The current draft:
   std::span<const TokenId> tokens_;  // the sequence

@@ -65,8 +65,8 @@ class Decoder {
   virtual TokenTree propose(const Sequence& prefix) = 0;
   /// True if propose() runs a model or heads. It may then take long, or hang in a device.
   virtual bool drafts() const { return false; }
-  /// [n_rows] the probability with which each row of the last proposed tree was drawn; 1 for row 0.
-  /// Empty if the proposals were not drawn. For display.
+  /// [n_rows] for display: the probability with which each row of the last proposed tree was drawn,
+  /// and 1 for row 0. Empty if the proposals were not drawn.
   virtual std::vector<float> proposal_probabilities() const { return {}; }
   /// The request with which the target's device verifies the last proposed tree, if its
   /// distributions can stay on the device (LanguageModel::distributions_device()). verify() then

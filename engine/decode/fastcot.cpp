@@ -55,9 +55,9 @@ DecoderInfo FastCotOptions::describe() {
   info.name = "fastcot";
   info.title = "FastCoT";
   info.summary =
-      "Guesses a window of approximate tokens beside each exact one and confirms them a step "
-      "later; "
-      "a rationale may end early, with the window's guesses for its rest.";
+      "Every step computes one exact token and guesses a window of approximate tokens, which the "
+      "next step confirms or replaces. A rationale may end early; the guesses then replace its "
+      "rest.";
   info.reference = "Zhang et al. 2023, arXiv:2311.08263";
   return info;
 }
@@ -65,35 +65,36 @@ DecoderInfo FastCotOptions::describe() {
 void FastCotOptions::bind(OptionBinder& binder) {
   using Fill = BlockFiller::Fill;
   binder.whole("window", window, 0, 255,
-               "c: approximate tokens guessed in every step, each a row. 0 is plain decoding.");
-  binder.choice(
-      "filler", filler, {{"pad", Fill::Pad}, {"prompt", Fill::Prompt}, {"repeat", Fill::Repeat}},
-      "First content of a new slot of the window, before the model has guessed it: token 0 "
-      "('pad'), a token of the text so far ('prompt') or the last one ('repeat').");
+               "c: number of approximate tokens guessed in every step. Each costs a row. 0 is "
+               "plain decoding.");
+  binder.choice("filler", filler,
+                {{"pad", Fill::Pad}, {"prompt", Fill::Prompt}, {"repeat", Fill::Repeat}},
+                "First guess of a new slot of the window: token 0 ('pad'), a random token of the "
+                "text so far ('prompt') or the last token ('repeat').");
   binder.flag("skip", skip,
-              "Emit every confirmed guess at once. Without it a step emits one token, as many "
-              "steps as plain decoding: the paper's ablation.");
+              "Emit all confirmed guesses of a step. If off, a step emits one token, as in plain "
+              "decoding: the paper's ablation.");
   binder.choice("stop", stop,
                 {{"none", Stop::Never}, {"bound", Stop::Bound}, {"probe", Stop::Probe}},
-                "When a run may end before its text does: never; after `bound` steps; or when an "
-                "answer is seen in the window ('probe': `reason cot` says what to look for).");
-  binder.whole(
-      "bound", bound, 1, 100000,
-      "Steps after which stop=bound ends a run; `reason cot --find-bound` finds a good one.");
-  binder.real(
-      "probe_threshold", probe_threshold, 0, 1000,
-      "Of stop=probe: an answer is seen if its attention exceeds this many times the window's "
-      "mean, in two steps in a row.");
+                "End a rationale early: never ('none'), after `bound` steps ('bound'), or as soon "
+                "as the window contains an answer ('probe', only in `reason cot`, which knows the "
+                "possible answers).");
+  binder.whole("bound", bound, 1, 100000,
+               "Number of steps after which stop=bound ends a run; `reason cot --find-bound` finds "
+               "a good number.");
+  binder.real("probe_threshold", probe_threshold, 0, 1000,
+              "For stop=probe: an answer counts as found if its attention exceeds this many times "
+              "the window's mean in two consecutive steps.");
   binder.real("adapt", adapt, 0, 100,
-              "Above 0: use the widest window whose measured step costs at most this many times "
-              "a step without one; the choice changes no token.");
+              "Above 0: uses the widest window whose step takes at most this many times the time "
+              "of a step without a window. The choice changes no token.");
 }
 
 void FastCotOptions::check() const {
   if (stop == Stop::Never || adapt <= 0) return;
   throw Error(ErrorCode::Usage,
-              "fastcot: adapt follows measured time, so what stop=" + early_stop() +
-                  " leaves approximate would differ from run to run; use one of the two");
+              "fastcot: adapt depends on measured time, so the tokens that stop=" + early_stop() +
+                  " leaves approximate would differ from run to run; use only one of the two");
 }
 
 std::unique_ptr<Decoder> FastCotOptions::make(const DecoderContext& context) const {
@@ -117,8 +118,8 @@ FastCotDecoder::FastCotDecoder(const DecoderContext& context, const FastCotOptio
       filler_(options.filler, context.sampling.seed) {
   if (stop_ == Stop::Probe && probe_.trigger.empty())
     throw Error(ErrorCode::Usage,
-                "fastcot: stop is probe, but nothing says what to look for: that takes a question "
-                "with known options, as `decoscope reason cot` asks; or use stop=bound");
+                "fastcot: stop=probe needs the possible answers of a question, which only "
+                "`decoscope reason cot` provides; use that command, or stop=bound");
   if (options.adapt > 0) tuner_.emplace(widest_, std::max(1.0, options.adapt));
 }
 
@@ -127,7 +128,7 @@ void FastCotDecoder::begin(const Sequence& prefix) {
   add_event(prefix);
 }
 
-/// The number of guesses that can still become tokens. Row i of the window yields the token after
+/// The number of guesses that the run can still emit. Row i of the window yields the token after
 /// it.
 int FastCotDecoder::room_for_window(const Sequence& prefix) const {
   const int widest = tuner_ ? tuner_->window() : widest_;
@@ -237,8 +238,8 @@ void FastCotDecoder::committed(const Sequence& prefix, const Decision& cut) {
       prefix.stop_reason() == StopReason::Bound || prefix.stop_reason() == StopReason::Probe;
   GuessedWindow guessed{static_cast<int>(text_.size()), window_};
   fill(prefix);
-  // Records the window for the accuracy counters. New fillers count as guesses, because the next
-  // step feeds them. The guess for the last position counts too, although no row is fed for it.
+  // Records the window for the accuracy counters: the refined guesses, including those that fill()
+  // removed for lack of room, and the fillers that it appended, which the next step feeds as guesses.
   const auto n_known = static_cast<std::ptrdiff_t>(std::min(guessed.guess.size(), window_.size()));
   guessed.guess.insert(guessed.guess.end(), window_.begin() + n_known, window_.end());
   windows_.push_back(std::move(guessed));

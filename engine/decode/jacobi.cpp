@@ -16,8 +16,8 @@ DecoderInfo JacobiOptions::describe() {
   info.name = "jacobi";
   info.title = "Jacobi";
   info.summary =
-      "Guesses a whole block and refines all of it in every step; what has stopped "
-      "changing from the front is final.";
+      "Guesses a whole block and refines all of its tokens in every step. The first tokens that "
+      "a step leaves unchanged are final.";
   info.reference = "Song et al. 2021, arXiv:2002.03629; Kou et al. 2024, arXiv:2403.00835 (CLLM)";
   return info;
 }
@@ -27,18 +27,18 @@ void JacobiOptions::bind(OptionBinder& binder) {
                "Tokens refined at once: a longer block can finish more in one step, but each step "
                "computes that many rows. 1 is plain decoding.");
   binder.choice("refill", refill, {{"block", Refill::Block}, {"slide", Refill::Slide}},
-                "What follows as tokens become final: 'block' lets the block shrink until it has "
-                "converged and then opens the next (CLLM); 'slide' tops it up with new guesses "
-                "in every step (FastCoT).");
+                "The rest of the block after tokens become final: 'block' shrinks it until all are "
+                "final and then starts the next block (CLLM); 'slide' appends new guesses in "
+                "every step (FastCoT).");
   binder.choice("fill", fill,
                 {{"prompt", BlockFiller::Fill::Prompt},
                  {"pad", BlockFiller::Fill::Pad},
                  {"repeat", BlockFiller::Fill::Repeat}},
-                "First guesses of a block: 'prompt' draws tokens of the text so far, 'pad' takes "
-                "token 0, 'repeat' the last token again.");
+                "First guesses of a block: 'prompt' draws random tokens of the text so far, 'pad' "
+                "takes token 0, 'repeat' repeats the last token.");
   binder.choice("form", form, {{"kv", Form::Kv}, {"textbook", Form::Textbook}},
-                "'kv' keeps keys and values of what is final, and the block shrinks; 'textbook' "
-                "computes all of the block again in every step until nothing changes: same tokens, "
+                "'kv' caches keys and values of final tokens, so the block shrinks; 'textbook' "
+                "computes the whole block in every step until nothing changes: the same tokens, "
                 "more work, for demonstration.");
 }
 

@@ -24,8 +24,8 @@ DecoderInfo LookaheadOptions::describe() {
   info.name = "lookahead";
   info.title = "Lookahead";
   info.summary =
-      "A moving window of guesses collects n-grams; those that begin with the last token "
-      "are verified in the same step.";
+      "A moving window of guesses collects n-grams in a pool. In the same step, the model verifies "
+      "n-grams of the pool that begin with the last token.";
   info.reference = "Fu et al. 2024, arXiv:2402.02057";
   info.supports_rejection = true;
   info.presets["paper"] = {{"window", "15"},         {"ngram_size", "5"}, {"n_guesses", "15"},
@@ -36,46 +36,44 @@ DecoderInfo LookaheadOptions::describe() {
 
 void LookaheadOptions::bind(OptionBinder& binder) {
   binder.whole("window", window, 1, 64,
-               "W: columns of the window, each yields one new n-gram a step. Wider finds more, and "
-               "costs W (N - 1) rows a step.");
+               "W: columns of the window. Each column yields one new n-gram per step; the window "
+               "costs W (N - 1) rows per step.");
   binder.whole("ngram_size", ngram_size, 2, 16,
-               "N: tokens in an n-gram; a step can emit at most N. Longer pays where text is very "
-               "predictable.");
+               "N: tokens of an n-gram; a step can emit at most N. Long n-grams help if the text "
+               "is very predictable.");
   binder.whole("n_guesses", n_guesses, 0, 64,
-               "G: n-grams kept, and so verified at once, for each first token. 0 verifies nothing "
-               "and is plain decoding with a window beside it.");
+               "G: n-grams kept for each first token and verified in one step. 0: verifies "
+               "nothing, so it emits one token per step.");
   binder.flag("prompt_pool", prompt_pool,
-              "Also collect n-grams from the prompt and the text written so far: good where the "
+              "Also collect n-grams from the prompt and the generated text. This helps if the "
               "answer repeats the question.");
   binder.flag("bonus", bonus,
-              "Keep the model's own next token after a fully accepted n-gram (the published "
-              "program throws it away).");
+              "Emit the model's own next token after a fully accepted n-gram (the published "
+              "program drops it).");
   binder.choice("advance", advance, {{"one", Advance::One}, {"accepted", Advance::Accepted}},
-                "How far the window moves after a step: always 'one' as published, or by as many "
-                "tokens as were 'accepted', refilled from the text.");
+                "Positions that the window moves after a step: 'one' as published, or the number "
+                "of tokens that were 'accepted'; new slots get random tokens of the text.");
   binder.flag("merge", merge,
-              "Share rows between guesses that begin alike: same tokens, fewer rows.");
-  binder.real(
-      "adapt", adapt, 0, 100,
-      "Above 0: a step may take at most this many times one of plain decoding. Up to `window`, "
-      "`ngram_size` and `n_guesses`, the least productive rows are left out; the output does "
-      "not change.");
-  binder.whole(
-      "ranks", ranks, 1, kMaxRanks,
-      "Devices that share the rows of every step, each with all the weights: the model's "
-      "own and the cuda devices after it, or the CPU's threads in parts. Same tokens, same "
-      "steps; pays where each has memory of its own.");
-  binder.choice("preset", preset, {{"none", Preset::None}, {"paper", Preset::Paper}},
-                "'paper' sets what was published: W 15, N 5, G 15, no prompt pool, no bonus, no "
-                "merging, nothing verified while the window warms up. Options given by name "
-                "still count.");
+              "Guesses with the same first tokens share rows: the same output with fewer rows.");
+  binder.real("adapt", adapt, 0, 100,
+              "Above 0: a step may take at most this many times the time of a plain step. "
+              "`window`, `ngram_size` and `n_guesses` are then upper limits, and the least "
+              "productive rows are omitted; the output does not change.");
+  binder.whole("ranks", ranks, 1, kMaxRanks,
+               "Number of devices that share the rows of every step. Each holds all weights: the "
+               "model's GPU and the next GPUs, or equal parts of the CPU's threads. The tokens and "
+               "steps are the same; it is faster if each device has its own memory.");
+  binder.choice(
+      "preset", preset, {{"none", Preset::None}, {"paper", Preset::Paper}},
+      "'paper' sets the published values: W 15, N 5, G 15, no prompt pool, no bonus, no merging, "
+      "no verification while the window warms up. Options given by name take precedence.");
 }
 
 void LookaheadOptions::check() const {
   if (ranks == 1 || adapt <= 0) return;
   throw Error(ErrorCode::Usage,
-              "lookahead: adapt follows the time that one device measures, so ranks would choose "
-              "windows of different sizes; use ranks=1 or adapt=0");
+              "lookahead: adapt depends on the time that each device measures, so the ranks would "
+              "choose different sizes; use ranks=1 or adapt=0");
 }
 
 std::unique_ptr<Decoder> LookaheadOptions::make(const DecoderContext& context) const {
@@ -114,11 +112,11 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
   size_ = most_;
   if (!prompt_pool_) return;
   insert_text_ngrams(prefix.tokens(), 0, -1);
-  pool_.settle_changes();
+  pool_.collapse_changes();
 }
 
-/// True if the window has columns, its deepest row fits the context, and its picks can still be
-/// used before the run ends.
+/// True if the window is worth computing: it has columns, its deepest row fits the context, and a
+/// later step of the run can still use its picks.
 bool LookaheadDecoder::window_fits(const Sequence& prefix) const {
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
   const int n_columns = warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1;
@@ -141,8 +139,8 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   return tree;
 }
 
-/// Reports the step's time to the tuner. If the pool had too few guesses and the step far fewer
-/// rows than the size allows, skips the step, up to eight times per size.
+/// Reports the step's time to the tuner. Skips a step with far fewer rows than the size allows,
+/// because the pool had too few guesses; at most eight such steps per size are skipped.
 void LookaheadDecoder::measure_step(const TokenTree& tree) {
   if (!tuner_ || !warm()) return;
   constexpr int kWait = 8;
@@ -152,7 +150,7 @@ void LookaheadDecoder::measure_step(const TokenTree& tree) {
   tuner_->measured(cost.count());
   if (tuner_->window() == before) return;
   n_unfilled_ = 0;
-  if (tuner_->window() == 0) sizes_.fade();
+  if (tuner_->window() == 0) sizes_.halve_statistics();
 }
 
 void LookaheadDecoder::add_window(TokenTree& tree) {

@@ -24,8 +24,8 @@
 // their tokens until a later step uses them. Each column moves independently, so an unused column
 // still holds an n-gram of the model's picks, for a later position. (The same happens to all cells
 // when a step accepts several tokens.) Fewer levels give shorter n-grams. A level that is used
-// again hangs below cells that did not produce it. Its guesses are worse for as many steps as there
-// are levels, but the emitted tokens stay exact.
+// again is then a continuation of cells from which it was not computed. Its guesses are worse for
+// as many steps as there are levels, but the emitted tokens stay exact.
 #pragma once
 
 #include <chrono>
@@ -129,8 +129,7 @@ class LookaheadDecoder : public Decoder {
   Verifier verifier_;
   std::optional<WindowTuner> tuner_;  // tunes the number of columns plus guesses
   LookaheadSizes sizes_;
-  // number of steps since the tuner last changed the size that had far fewer rows than the size
-  // allows
+  // steps with far fewer rows than the size allows, since the tuner last changed the size
   int n_unfilled_ = 0;
   /// With a tuner: the column that collected each n-gram. Grows by at most one entry per column and
   /// step.

@@ -12,8 +12,8 @@ DecoderInfo McsdOptions::describe() {
   info.name = "mcsd";
   info.title = "Multi-candidate";
   info.summary =
-      "A draft model proposes a tree, several candidates for each place; the model verifies the "
-      "whole tree in one step and keeps the path it agrees with.";
+      "A draft model proposes a tree with several candidates per position. The model verifies the "
+      "whole tree in one step and accepts the path that agrees with it.";
   info.reference =
       "Yang et al. 2024, arXiv:2401.06706; SpecInfer, arXiv:2305.09781; SpecTr, "
       "arXiv:2310.15141";
@@ -24,21 +24,19 @@ DecoderInfo McsdOptions::describe() {
 void McsdOptions::bind(OptionBinder& binder) {
   binder.counts_or_auto(
       "k_config", k_config, 1, 64,
-      "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three "
-      "deep. Width pays where the draft is unsure, depth where it is often right. 'auto' "
-      "measures the cost and the acceptance of trees here, and keeps the best.");
-  bind_rule(
-      binder,
-      "How candidates are drawn and verified under rejection sampling: drawn 'without' "
-      "replacement (MCSD) or 'with' it (SpecInfer), 'naive': the model draws and looks "
-      "for its token among the candidates, or 'kseq' (SpecTr). The output's distribution is the "
-      "same.");
+      "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three deep. Width "
+      "helps if the draft is often wrong, depth if it is often right. 'auto' measures the cost and "
+      "the acceptance of trees on this machine, and uses the best one.");
+  bind_rule(binder,
+            "How candidates are drawn and verified under rejection sampling: drawn 'without' "
+            "replacement (MCSD) or 'with' replacement (SpecInfer); 'naive': a candidate is "
+            "accepted if it equals a token sampled from the model; 'kseq': K-Seq (SpecTr). The "
+            "output has the same distribution.");
   bind_draft(binder);
   binder.flag(
       "as_released", as_released,
-      "As the published program does at draft temperature 0: takes a softmax for the candidates' "
-      "distribution, though they are certain. NOT lossless under rejection sampling; for "
-      "demonstration.");
+      "As the published program at draft temperature 0: verifies the candidates against a softmax "
+      "that they were not drawn from. NOT lossless under rejection sampling; for demonstration.");
 }
 
 void McsdOptions::check() const {
@@ -49,7 +47,7 @@ std::unique_ptr<Decoder> McsdOptions::make(const DecoderContext& context) const 
   if (!k_config && rejects(context.sampling))
     throw Error(ErrorCode::Usage,
                 "mcsd: k_config=auto chooses trees by measured time, and under sampling=rejection "
-                "what a seed draws depends on the tree; name one (k_config=2,1,1), or use "
+                "the tokens of a seed depend on the tree; name a tree (k_config=2,1,1), or use "
                 "sampling=coupled");
   DraftSettings settings = draft_settings(context.sampling);
   if (k_config) settings.k_config = *k_config;

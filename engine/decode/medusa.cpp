@@ -20,8 +20,8 @@ DecoderInfo MedusaOptions::describe() {
   info.name = "medusa";
   info.title = "Medusa";
   info.summary =
-      "Small heads on the model's last state guess several tokens ahead, a few candidates each; "
-      "the model verifies the tree of them in one step.";
+      "Several draft heads on the model's last hidden state, one for each of the next positions, "
+      "propose a tree of candidates. The model verifies the tree in one step.";
   info.reference = "Cai et al. 2024, arXiv:2401.10774";
   info.reads_prompt_state = true;
   describe_needs(info);
@@ -43,7 +43,8 @@ void MedusaDecoder::begin(const Sequence& prefix) {
   begin_with_hidden(state, state.size());
 }
 
-// If the prompt's state is not known, the first step drafts nothing; its forward returns a state.
+// Without the prompt's hidden state the first step drafts nothing. The step's forward then returns
+// a state.
 bool MedusaDecoder::begin_draft(const Sequence& /*prefix*/, int depth) {
   const std::vector<float> states = take_hidden();
   if (states.empty() || depth == 0) return false;

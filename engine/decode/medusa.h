@@ -29,7 +29,7 @@ class MedusaDecoder : public HeadTreeDecoder {
   /// @param context  with Medusa's heads
   MedusaDecoder(const DecoderContext& context, const MedusaOptions& options);
 
-  /// The first draft starts from the hidden state that prefill() kept, if it did.
+  /// If prefill() kept a hidden state, the first draft starts from it.
   void begin(const Sequence& prefix) override;
 
  protected:

@@ -68,7 +68,8 @@ OptionValues with_preset(const DecoderInfo& info, OptionValues given) {
 }  // namespace
 
 TreeShape shape_of(const LevelCounts& counts) {
-  // Saturates, because an option may describe a tree with more tokens than an int can count.
+  // Adds with saturation, because an option may describe a tree with more tokens than an int can
+  // hold.
   constexpr long long kMost = 1 << 30;
   long long n_tokens = 0, width = 1;
   for (const int k : counts) {

@@ -15,7 +15,7 @@ std::vector<TokenId> continuation(std::span<const TokenId> text,
                                   std::span<const TokenId> eos_ids) {
   const int n = static_cast<int>(text.size());
   if (variant == LookupVariant::Paper) {
-    // Accepts only a continuation of full length that starts before the suffix itself.
+    // Accepts only a continuation of n_tokens tokens that begins before the suffix.
     if (begin + n_tokens > n || begin >= n - ngram) return {};
     return {text.begin() + begin, text.begin() + begin + n_tokens};
   }
@@ -59,25 +59,27 @@ DecoderInfo PromptLookupOptions::describe() {
   info.name = "prompt-lookup";
   info.title = "Prompt lookup";
   info.summary =
-      "Looks for the last few tokens earlier in the text and guesses that the same continuation "
-      "follows.";
+      "Searches the text for an earlier occurrence of its last few tokens and guesses that the "
+      "tokens after it follow again.";
   info.reference = "Saxena 2023, prompt-lookup-decoding";
   info.supports_rejection = true;
   return info;
 }
 
 void PromptLookupOptions::bind(OptionBinder& binder) {
-  binder.whole("max_ngram", max_ngram, 1, 16,
-               "Tokens of the text's end to look for, longest first: longer matches are rarer and "
-               "more often right.");
-  binder.whole("n_tokens", n_tokens, 1, 128,
-               "Tokens guessed from a match: each costs a row, and those after the first wrong one "
-               "are wasted.");
+  binder.whole(
+      "max_ngram", max_ngram, 1, 16,
+      "Length of the longest n-gram to search for: the last tokens of the text. Shorter ones "
+      "follow. Longer matches are rarer and more often right.");
+  binder.whole(
+      "n_tokens", n_tokens, 1, 128,
+      "Tokens guessed after a match. Each costs a row; those after the first wrong one are "
+      "wasted.");
   binder.choice(
       "variant", variant,
       {{"last", LookupVariant::Last}, {"hf", LookupVariant::Hf}, {"paper", LookupVariant::Paper}},
-      "Which match counts: the 'last' one; the first, as Hugging Face has it ('hf'); "
-      "or the first with n_tokens after it ('paper').");
+      "The match to use: the 'last' one; the first one, as in Hugging Face ('hf'); or the first "
+      "one with n_tokens tokens after it ('paper').");
 }
 
 std::unique_ptr<Decoder> PromptLookupOptions::make(const DecoderContext& context) const {

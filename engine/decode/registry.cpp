@@ -129,7 +129,7 @@ std::optional<std::string> refusal_of_models(const DecoderInfo& info,
            "NAME|DIR), or choose a decoder that needs none";
   }
   if (heads && info.needs_heads && heads->vocab_size() != target.vocab_size()) {
-    return info.name + " needs heads of the model's vocabulary: the heads have " +
+    return info.name + " needs heads with the model's vocabulary: the heads have " +
            std::to_string(heads->vocab_size()) + " tokens, the model " +
            std::to_string(target.vocab_size());
   }

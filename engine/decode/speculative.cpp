@@ -9,8 +9,8 @@ DecoderInfo SpeculativeOptions::describe() {
   info.name = "speculative";
   info.title = "Speculative";
   info.summary =
-      "A small draft model proposes a few tokens; the model verifies all of them in one step "
-      "and keeps those it agrees with.";
+      "A small draft model proposes a few tokens. The model verifies all of them in one step and "
+      "accepts those that agree with it.";
   info.reference = "Leviathan et al. 2023, arXiv:2211.17192; Chen et al. 2023, arXiv:2302.01318";
   describe_needs(info);
   return info;
@@ -18,8 +18,8 @@ DecoderInfo SpeculativeOptions::describe() {
 
 void SpeculativeOptions::bind(OptionBinder& binder) {
   binder.whole("gamma", gamma, 0, 64,
-               "Tokens drafted a step: more can be accepted at once, and more is lost after the "
-               "first rejected one. 0 is plain decoding.");
+               "Tokens drafted per step. With more, a step can emit more, but the drafts after the "
+               "first rejected one are wasted. 0 is plain decoding.");
   bind_draft(binder);
 }
 

@@ -28,7 +28,7 @@ struct StopScanner::Tables {
 StopScanner::StopScanner(std::vector<std::string> stops) : matched_(stops.size(), 0) {
   Tables tables{std::move(stops), {}};
   for (const std::string& stop : tables.stops) {
-    ensure(!stop.empty(), "a stop string has at least one byte");
+    ensure(!stop.empty(), "a stop string must have at least one byte");
     tables.borders.push_back(borders_of(stop));
   }
   tables_ = std::make_shared<const Tables>(std::move(tables));

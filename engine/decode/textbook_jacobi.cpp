@@ -27,7 +27,7 @@ JacobiTrajectory textbook_jacobi(LanguageModel& model,
                                  Sequence& prefix,
                                  std::span<const TokenId> guess,
                                  const Sampling& sampling) {
-  ensure(!guess.empty(), "a Jacobi block has at least one token");
+  ensure(!guess.empty(), "a Jacobi block must have at least one token");
   JacobiTrajectory trajectory;
   trajectory.points.emplace_back(guess.begin(), guess.end());
   for (;;) {
@@ -81,8 +81,9 @@ Decision TextbookJacobiDecoder::verify(const Sequence& /*prefix*/,
                                        const StepOutput& out) {
   refined_ = picks_of(out);
   if (refined_ == point_) return verify_exact_match(tree, out);
-  ensure(counts_.iteration() < static_cast<int>(point_.size()),
-         "a Jacobi block converges within one iteration more than it has positions");
+  ensure(
+      counts_.iteration() < static_cast<int>(point_.size()),
+      "a Jacobi block must converge in at most as many iterations as it has positions, plus one");
   return {};
 }
 

@@ -42,8 +42,8 @@ struct StartRun {
   std::string sampling = "coupled";
   int max_tokens = 256;
   bool ignore_eos = false;
-  bool no_special = false;                   // names of control symbols in the prompt are text
-  bool start_held = false;                   // wait for StepOnce or Hold{false}
+  bool no_special = false;                   // reads names of control symbols as text
+  bool start_held = false;                   // begins on hold: waits for StepOnce or Hold{false}
   std::vector<std::string> stop_texts = {};  // the text ends before the first of these
   std::vector<TokenId> stop_ids = {};        // the run ends at any of them
   ChatMode chat = ChatMode::Auto;            // of each lane's model

@@ -353,7 +353,7 @@ struct ThoughtValued {
   std::string text;   // of the evaluation
 };
 
-/// The selection of a thought: in the beam, out of it, or not parsable.
+/// The result of selecting a thought: in the beam, out of the beam, or not parsable.
 enum class ThoughtFate : std::uint8_t { Kept, Pruned, Unreadable };
 
 /// The selection of a thought for the beam of a level. Complete thoughts take part in the selection

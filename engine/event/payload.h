@@ -45,7 +45,7 @@ PayloadDropped drop_of(const Event& event, const Payload& payload);
 /// Extends `report` by a further drop of the same run and kind.
 void widen(PayloadDropped& report, const PayloadDropped& more);
 
-/// Adds a drop to a list that joins neighbouring steps of a kind to one range.
+/// Adds a drop to a list. Neighbouring steps with drops of one kind are joined to one range.
 void add_drop(std::vector<PayloadDropped>& reports, const PayloadDropped& drop);
 
 }  // namespace engine

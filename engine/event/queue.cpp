@@ -58,7 +58,7 @@ std::vector<Event> EventQueue::take(std::size_t limit) {
       for (const Event& event : taken) payload_bytes_ -= payload_of(event).n_bytes;
       return taken;
     }
-    all.swap(events_);  // the lock is held for a swap, not for a copy
+    all.swap(events_);  // swaps the lists instead of copying, so the lock is held only briefly
     n_taken_ += all.size();
     payload_bytes_ = 0;
     reports_.clear();

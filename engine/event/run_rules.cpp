@@ -32,7 +32,8 @@ bool keeps_distribution(const std::map<std::string, std::string>& options,
                         float temperature) {
   if (has(options, "verify", "typical") && !is_greedy(temperature)) return false;
   if (!by_rejection || !has(options, "as_released", "true")) return true;
-  // With one candidate, q from a softmax is 1, as it should be; and rule "naive" does not use q.
+  // With one candidate the softmax gives q = 1, which is correct, and the rule "naive" does not use
+  // q.
   if (is_chain(options) || has(options, "rule", "naive")) return true;
   float own = -1;  // temperature option of the draft model; below 0: as the target
   if (const auto given = options.find("draft_temperature"); given != options.end())

@@ -40,7 +40,8 @@ constexpr std::size_t kTagBytes = 5;  // kind, a, b
 
 template <typename T>
 concept Number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
-/// Vectors of these are copied: memory has the layout of the file.
+/// Vectors of these types are copied as bytes, because they have the same layout in memory and in
+/// the file.
 template <typename T>
 concept AsInMemory = Number<T> && std::endian::native == std::endian::little;
 template <typename T>
@@ -139,7 +140,7 @@ class Writer {
   std::string value_;
 };
 
-/// Reads numbers and texts from the front of some bytes; too few bytes are an Error.
+/// Reads numbers and texts from some bytes, in order. Throws an Error if too few bytes are left.
 class Bytes {
  public:
   explicit Bytes(std::string_view left) : left_(left) {}
@@ -244,7 +245,7 @@ class Reader {
       xs.resize(from.size() / sizeof(T));
       const std::string_view bytes = from.take(xs.size() * sizeof(T));
       if (!bytes.empty()) std::memcpy(xs.data(), bytes.data(), bytes.size());
-      if (!from.empty()) read(from, xs.emplace_back());  // part of a number: an Error
+      if (!from.empty()) read(from, xs.emplace_back());  // a part of a number; throws an Error
     } else {
       xs.reserve(from.size() / (std::same_as<T, RowTag> ? kTagBytes : sizeof(T)));
       while (!from.empty()) read(from, xs.emplace_back());

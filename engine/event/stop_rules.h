@@ -12,8 +12,8 @@
 
 namespace engine {
 
-inline constexpr std::size_t kMaxStops = 64;            // stop strings, and stop ids
-inline constexpr std::size_t kMaxStopTextBytes = 1024;  // of one stop string
+inline constexpr std::size_t kMaxStops = 64;  // most stop strings of a run; also most stop ids
+inline constexpr std::size_t kMaxStopTextBytes = 1024;  // most bytes of one stop string
 
 /// The reason why a text cannot be a stop string (empty, too long, not UTF-8); "" if it can.
 std::string why_no_stop_text(std::string_view text);

@@ -25,9 +25,11 @@ class Activations {
   void reserve(kernels::Device& device, const ModelConfig& config, int n_rows, int n_logit_rows);
   /// [rows] int: for each row, its row in the rotation table.
   int* rope_rows() const { return static_cast<int*>(rope_rows_.data()); }
+  /// [rows] int: the position of each row, if local layers have a rotation table of their own.
+  int* positions() const { return static_cast<int*>(positions_.data()); }
 
  private:
-  kernels::DeviceBuffer rope_rows_;
+  kernels::DeviceBuffer rope_rows_, positions_;
   int n_rows_ = 0, n_logit_rows_ = 0;  // capacity
 };
 
@@ -52,6 +54,7 @@ inline void Activations::reserve(kernels::Device& device,
     make(gate_up, n * 2 * config.hidden_dim);
     make(gated, n * config.hidden_dim);
     make(rope_rows_, n);
+    if (config.local_rope) make(positions_, n);
     n_rows_ = static_cast<int>(n);
   }
   if (n_logit_rows > n_logit_rows_) {

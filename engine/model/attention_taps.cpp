@@ -31,11 +31,11 @@ void AttentionTaps::record(int l,
                            std::int64_t q_stride,
                            const void* staged_k,
                            int n_heads,
-                           float scale) {
+                           const kernels::Scores& scores) {
   const std::int64_t nth = l - (n_layers_ - n_tapped_);
   for (const Tap& tap : taps_)
     device_.ops().attention_weights(
-        device_, layer, plan, tap.row, q + tap.row * q_stride, staged_k, n_heads, scale,
+        device_, layer, plan, tap.row, q + tap.row * q_stride, staged_k, n_heads, scores,
         on_device_.f32() + tap.begin + nth * static_cast<std::int64_t>(tap.n_chain));
 }
 

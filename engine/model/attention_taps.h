@@ -31,7 +31,7 @@ class AttentionTaps {
               std::int64_t q_stride,
               const void* staged_k,
               int n_heads,
-              float scale);
+              const kernels::Scores& scores);
   /// Requests the recorded weights from the device.
   void download();
   /// Weights of an item that has a tap, after the downloads are finished.

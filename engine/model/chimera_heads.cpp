@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/model/gram_cache.h"
 #include "engine/model/head_rows.h"
 #include "engine/model/kv_cache.h"
@@ -29,10 +30,10 @@
 namespace engine {
 namespace {
 
-constexpr int kAppendRows = 64;  // rows of one append, and k-grams of one encoding
+constexpr int kAppendRows = 64;  // most rows of one append, and most k-grams of one encoding
 
-/// Splits a matrix over several concatenated states into one matrix per state. Every sum then begins at the first element of
-/// its state, so scaled heads keep its bits.
+/// Splits a matrix over several concatenated states into one matrix per state. Every sum then
+/// begins at the first element of its state, so heads of a scaled model get the same bits.
 std::vector<Matrix> pack_side_by_side(kernels::Device& device,
                                       const Tensor& tensor,
                                       int n_parts,
@@ -63,12 +64,12 @@ class PackedChimera final : public ChimeraHeads {
   int n_heads() const override { return c_.n_heads; }
   int vocab_size() const override { return n_valid_; }
   int gram() const override { return c_.gram; }
-  std::unique_ptr<ChimeraText> make_text(int n_cached_grams) override;
+  std::unique_ptr<ChimeraSequence> make_sequence(int n_cached_grams) override;
 
   int dim() const { return c_.dim; }
   /// The sequence whose draft is in the buffers; null: none.
-  const ChimeraText* drafting() const { return drafting_; }
-  void draft_for(const ChimeraText* text) { drafting_ = text; }
+  const ChimeraSequence* drafting() const { return drafting_; }
+  void draft_for(const ChimeraSequence* text) { drafting_ = text; }
   std::unique_ptr<PagedCache> make_cache() { return std::make_unique<PagedCache>(store_); }
 
   bool sees_grams() const { return c_.sees_committed_grams; }
@@ -137,11 +138,11 @@ class PackedChimera final : public ChimeraHeads {
   std::vector<std::vector<Matrix>> heads_;
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
-  kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] embeddings of their tokens
+  kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] the embeddings of k-grams' tokens
   SiluRows gram_silu_;               // [kAppendRows, dim]
   kernels::DeviceBuffer encoded_;    // [kAppendRows, dim]
-  const ChimeraText* drafting_ = nullptr;
-  int n_rows_ = 0;                // capacity of the buffers below
+  const ChimeraSequence* drafting_ = nullptr;
+  int n_rows_ = 0;                // rows that the buffers below hold
   kernels::DeviceBuffer x_;       // [rows, dim] the residual stream
   kernels::DeviceBuffer normed_;  // [rows, dim]
   kernels::DeviceBuffer qkv_;     // [rows, 3 dim]
@@ -151,9 +152,9 @@ class PackedChimera final : public ChimeraHeads {
 };
 
 /// The sequence of one run.
-class PackedText final : public ChimeraText {
+class PackedSequence final : public ChimeraSequence {
  public:
-  PackedText(PackedChimera& heads, int n_cached_grams)
+  PackedSequence(PackedChimera& heads, int n_cached_grams)
       : heads_(heads), cache_(heads.make_cache()), grams_(n_cached_grams) {}
   int length() const override { return heads_.n_positions(*cache_); }
   void append(std::span<const float> hidden, std::span<const TokenId> grams) override;
@@ -217,8 +218,8 @@ PackedChimera::PackedChimera(kernels::Device& device,
   make_table(options.max_table_bytes);
 }
 
-// Products are batch-invariant, so a value from the table equals the product computed for a single
-// k-gram bit for bit.
+// Matrix products are batch-invariant, so a value from the table has the same bits as the product
+// computed for a single k-gram.
 void PackedChimera::make_table(std::int64_t max_bytes) {
   const std::int64_t dim = c_.dim, n_bytes = gram_table_bytes(c_, max_bytes);
   if (n_bytes == 0) return;
@@ -237,11 +238,11 @@ void PackedChimera::make_table(std::int64_t max_bytes) {
   }
 }
 
-std::unique_ptr<ChimeraText> PackedChimera::make_text(int n_cached_grams) {
-  return std::make_unique<PackedText>(*this, n_cached_grams);
+std::unique_ptr<ChimeraSequence> PackedChimera::make_sequence(int n_cached_grams) {
+  return std::make_unique<PackedSequence>(*this, n_cached_grams);
 }
 
-// Keeps the rows of the current draft in qkv_, because later levels read them.
+// Grows the buffers. The rows of the current draft in qkv_ stay, because later levels read them.
 void PackedChimera::reserve(int n_rows) {
   if (n_rows <= n_rows_) return;
   const std::int64_t n = std::max({n_rows, 2 * n_rows_, 16}), dim = c_.dim;
@@ -414,24 +415,25 @@ void PackedChimera::run(const PagedCache& cache,
   rope_.reserve(*std::ranges::max_element(plan.pos) + 1);
   ops_.upload(device_, x_.data(), encoded.data(), static_cast<std::int64_t>(encoded.size_bytes()));
   stage(first, n, plan.pos.data() + first);
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c_.head_dim())));
+  const kernels::Scores scores = {
+      .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c_.head_dim())))};
   const kernels::Projection out = {
       .w = block_.out.view, .y = x_.f32(), .y_stride = dim, .add = true};
   if (first == 0) {
     ops_.attention_matmul(device_, store_->layer(0), plan.view(), qkv_.f32(), 3 * dim,
-                          store_->staged_k(0), store_->staged_v(0), c_.n_attention_heads, scale,
+                          store_->staged_k(0), store_->staged_v(0), c_.n_attention_heads, scores,
                           attended_.f32(), out);
   } else {
     ops_.attention(device_, store_->layer(0), plan.view(), qkv_.f32(), 3 * dim, store_->staged_k(0),
-                   store_->staged_v(0), c_.n_attention_heads, scale, attended_.f32(), dim);
+                   store_->staged_v(0), c_.n_attention_heads, scores, attended_.f32(), dim);
     ops_.matmul(device_, out.w, attended_.f32() + first * dim, dim, n, out.y, dim, nullptr,
                 /*add=*/true);
   }
   ops_.rms_norm_matmul(
       device_, x_.f32(), block_.mlp_norm.f32(), c_.norm_eps, normed_.f32(), n,
       {.w = block_.gate_up.view, .y = gate_up_.f32(), .y_stride = 2 * std::int64_t{c_.hidden_dim}});
-  ops_.swiglu_matmul(device_, gate_up_.f32(), gated_.f32(), n,
-                     {.w = block_.down.view, .y = x_.f32(), .y_stride = dim, .add = true});
+  ops_.glu_matmul(device_, kernels::Gate::Silu, gate_up_.f32(), gated_.f32(), n,
+                  {.w = block_.down.view, .y = x_.f32(), .y_stride = dim, .add = true});
   run_head(k, n, hidden);
 }
 
@@ -451,12 +453,12 @@ void PackedChimera::run_head(int k, int n, std::span<const float> hidden) {
                 logits_.f32(), n_vocab, nullptr, /*add=*/i > 0);
 }
 
-void PackedText::append(std::span<const float> hidden, std::span<const TokenId> grams) {
+void PackedSequence::append(std::span<const float> hidden, std::span<const TokenId> grams) {
   const auto dim = static_cast<std::size_t>(heads_.dim());
   const auto gram = static_cast<std::size_t>(heads_.gram());
   const std::size_t n = hidden.size() / dim;
-  ensure(hidden.size() == n * dim, "append: hidden is [n, dim]");
-  ensure(grams.size() == n * gram, "append: grams is [n, gram]");
+  ensure(hidden.size() == n * dim, "append: hidden must have n * dim elements");
+  ensure(grams.size() == n * gram, "append: grams must have n * gram elements");
   if (n == 0) return;
   const int begin = length();
   const std::size_t first = begin == 0 ? 1 : 0;  // the first position with a k-gram
@@ -477,12 +479,12 @@ void PackedText::append(std::span<const float> hidden, std::span<const TokenId> 
   last_.assign(hidden.end() - static_cast<std::ptrdiff_t>(dim), hidden.end());
 }
 
-void PackedText::truncate(int length) {
+void PackedSequence::truncate(int length) {
   if (length < this->length()) last_.clear();
   cache_->truncate(heads_.n_slots(length));
 }
 
-void PackedText::begin_draft() {
+void PackedSequence::begin_draft() {
   ensure(!last_.empty(), "begin_draft: the last hidden state is unknown");
   heads_.draft_for(this);
   parent_.clear();
@@ -490,7 +492,7 @@ void PackedText::begin_draft() {
 }
 
 /// Encoded k-grams, from the k-gram cache if possible.
-std::vector<float> PackedText::encoded(std::span<const TokenId> grams) {
+std::vector<float> PackedSequence::encoded(std::span<const TokenId> grams) {
   const auto dim = static_cast<std::size_t>(heads_.dim());
   const auto gram = static_cast<std::size_t>(heads_.gram());
   const std::size_t n = grams.size() / gram;
@@ -517,14 +519,14 @@ std::vector<float> PackedText::encoded(std::span<const TokenId> grams) {
   return rows;
 }
 
-void PackedText::run_level(std::span<const int> parent, std::span<const TokenId> grams) {
+void PackedSequence::run_level(std::span<const int> parent, std::span<const TokenId> grams) {
   ensure(heads_.drafting() == this, "level: another sequence has used the heads since begin_draft");
-  ensure(n_levels_ < heads_.n_heads(), "level: a draft has at most n_heads levels");
+  ensure(n_levels_ < heads_.n_heads(), "level: a draft can have at most n_heads levels");
   ensure(grams.size() == parent.size() * static_cast<std::size_t>(heads_.gram()),
-         "level: grams is [n, gram]");
+         "level: grams must have n * gram elements");
   const int first = static_cast<int>(parent_.size());
   for (const int p : parent)
-    ensure(p >= -1 && p < first, "level: a parent is a row of an earlier level");
+    ensure(p >= -1 && p < first, "level: a parent must be a row of an earlier level");
   parent_.insert(parent_.end(), parent.begin(), parent.end());
   heads_.run(*cache_, parent_, first, encoded(grams), last_, n_levels_++);
 }
@@ -535,7 +537,7 @@ std::unique_ptr<ChimeraHeads> load_chimera(kernels::Device& device,
                                            const HeadsFiles& files,
                                            const ModelFiles& target,
                                            const HeadsOptions& options) {
-  ensure(files.config.kind == HeadsKind::Chimera, "load_chimera: these are other heads");
+  ensure(files.config.kind == HeadsKind::Chimera, "load_chimera: the files hold other heads");
   const auto tensors = scaled(files.tensors, files.config, options.scale);
   const auto of_target = scaled(target.tensors, target.config, options.scale);
   const Tensor embedding = files.config.own_embedding

@@ -41,7 +41,7 @@ void DeviceSampling::verify(const DeviceLogits& there,
       n_rejection_tokens_ = std::max(n_rejection_tokens_, request.n_rejection_tokens);
     for (kernels::VerifyNode node : request.nodes) {
       ensure(node.row >= 0 && node.row < items[i].tree->n_rows(),
-             "forward: a VerifyNode has a row of the tree");
+             "forward: a VerifyNode must name a row of the tree");
       node.row += plan.row_begin(i);
       node.first += static_cast<int>(candidates_.size());
       rows_.push_back(there.rows[node.row]);

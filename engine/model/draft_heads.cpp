@@ -18,9 +18,9 @@ std::vector<RankedTokens> MedusaHeads::ranked(std::span<const float> hidden, int
   return ranked_one_by_one(logits(hidden, n_heads), vocab_size(), k);
 }
 
-std::vector<RankedTokens> ChimeraText::ranked_level(std::span<const int> parent,
-                                                    std::span<const TokenId> grams,
-                                                    int k) {
+std::vector<RankedTokens> ChimeraSequence::ranked_level(std::span<const int> parent,
+                                                        std::span<const TokenId> grams,
+                                                        int k) {
   const std::vector<float> logits = level(parent, grams);
   return ranked_one_by_one(logits, static_cast<int>(logits.size() / parent.size()), k);
 }

@@ -44,9 +44,9 @@ struct GramCounts {
 
 /// One sequence as input of Chimera heads (Zeng et al. 2024): hidden states and k-grams of the committed tokens, and k-grams of
 /// the drafted tokens after them, each at its token's position.
-class ChimeraText {
+class ChimeraSequence {
  public:
-  virtual ~ChimeraText() = default;
+  virtual ~ChimeraSequence() = default;
   /// Number of positions with a hidden state.
   virtual int length() const = 0;
   /// Adds committed positions.
@@ -84,7 +84,7 @@ class ChimeraHeads : public DraftHeads {
   virtual int gram() const = 0;
   /// An empty sequence.
   /// @param n_cached_grams  capacity of its k-gram cache; 0: no cache
-  virtual std::unique_ptr<ChimeraText> make_text(int n_cached_grams) = 0;
+  virtual std::unique_ptr<ChimeraSequence> make_sequence(int n_cached_grams) = 0;
 };
 
 }  // namespace engine

@@ -126,8 +126,9 @@ void ForwardOutputs::request_tokens(std::span<const BatchItem> items,
   if (wants.logits) request_logits(items, plan, logits, outputs);
 }
 
-// Requests for each row the logit of its token in its parent's row. With the logit and the known
-// probability of the parent's picked token, it gives the probability of the row's token.
+// Requests for each row the logit of its token in its parent's row. The probability of the row's
+// token follows from this logit and from the known logit and probability of the parent's picked
+// token.
 void ForwardOutputs::request_row_p(std::span<const BatchItem> items,
                                    const ForwardPlan& plan,
                                    const float* logits,
@@ -208,7 +209,7 @@ void ForwardOutputs::collect_picks(std::span<const BatchItem> items,
   }
 }
 
-// Rows of `picked` hold no choice in this function or in collect_ranks().
+// In this function and in collect_ranks() no tokens were chosen, so `picked` holds no ids.
 void ForwardOutputs::collect_draws(std::span<const BatchItem> items,
                                    std::vector<StepOutput>& outputs) const {
   for (std::size_t i = 0; i < items.size(); i++)

@@ -18,7 +18,7 @@ class GramCache {
 
   /// The vector of a k-gram, or an empty span. Marks the entry as most recently used. Valid until put().
   std::span<const float> find(std::span<const TokenId> gram);
-  /// Adds a k-gram and may evict another.
+  /// Adds a k-gram. If the cache is full, this evicts another one.
   void put(std::span<const TokenId> gram, std::span<const float> encoded);
   /// Number of entries.
   int size() const { return static_cast<int>(entries_.size()); }

@@ -42,12 +42,12 @@ SiluRows::SiluRows(kernels::Device& device, int n_rows, int dim) : device_(devic
 }
 
 const float* SiluRows::apply(int n) {
-  device_.ops().swiglu(device_, in_.f32(), out_.f32(), n, dim_);
+  device_.ops().glu(device_, kernels::Gate::Silu, in_.f32(), out_.f32(), n, dim_);
   return out_.f32();
 }
 
 void SiluRows::apply_and_multiply(int n, const kernels::Projection& to) {
-  device_.ops().swiglu_matmul(device_, in_.f32(), out_.f32(), n, to);
+  device_.ops().glu_matmul(device_, kernels::Gate::Silu, in_.f32(), out_.f32(), n, to);
 }
 
 }  // namespace engine

@@ -60,8 +60,8 @@ bool KvStore::fits(int n_pages) const {
   return needed <= *free;
 }
 
-// Grows layer by layer, so that only one old and one new block exist together. The capacity changes last: if one layer fails,
-// the others only have unused room.
+// Grows layer by layer, so only one old and one new block exist at the same time. The capacity
+// changes last: if the allocation for one layer fails, the other layers only have unused room.
 void KvStore::grow_to(int wanted) {
   const std::int64_t used = page_bytes_ * capacity_, bytes = page_bytes_ * wanted;
   const std::string what = "cache page " + std::to_string(capacity_ + 1);
@@ -139,9 +139,9 @@ void KvStore::commit(std::span<const int> src,
   commits_.slot.insert(commits_.slot.end(), slot.begin(), slot.end());
 }
 
-// One operation for all sequences needs one launch. The device has memory for only one list of rows
-// at a time, so with one operation per sequence each operation would have to launch the waiting
-// kernels first.
+// One operation for all sequences needs one launch. With one operation per sequence, each operation
+// would first have to launch the kernels that wait, because the device has memory for only one list
+// of rows.
 void KvStore::write_commits() {
   if (commits_.src.empty()) return;
   device_.ops().kv_commit(device_, layers_.data(), staged_layers_.data(), shape_.n_layers,
@@ -198,19 +198,19 @@ void PagedCache::make_room(int n) {
 
 void PagedCache::commit(std::span<const int> path) {
   ensure(staged_forward_ == store_->forward_number(),
-         "commit: only once, after the model's last forward");
+         "commit: must be called once, after the model's last forward");
   for (std::size_t i = 0; i < path.size(); i++) {
     ensure(path[i] >= 0 && path[i] < static_cast<int>(staged_parent_.size()),
            "commit: a row is not in the forward");
     ensure(staged_parent_[static_cast<std::size_t>(path[i])] == (i == 0 ? -1 : path[i - 1]),
-           "commit: a path goes from the prefix down, parent to child");
+           "commit: each row of the path must be a child of the row before it");
   }
   if (path.empty()) {
     staged_forward_ = -1;
     return;
   }
   ensure(!staged_in_blocks_ || path.size() == staged_parent_.size(),
-         "commit: blocks are committed whole");
+         "commit: a block must be committed as a whole");
   make_room(static_cast<int>(path.size()));
   src_.clear();
   page_.clear();
@@ -227,10 +227,10 @@ void PagedCache::commit(std::span<const int> path) {
   staged_forward_ = -1;
 }
 
-// Drops every page after the last kept position: a fork may share it, and later growth would write
-// to it.
+// Drops all pages after the last kept position, so that this cache never writes to one that a fork
+// still shares.
 void PagedCache::truncate(int length) {
-  ensure(length >= 0 && length <= length_, "truncate: length is 0 to the current length");
+  ensure(length >= 0 && length <= length_, "truncate: length must be 0 to the current length");
   for (std::size_t i = static_cast<std::size_t>(pages_for(length)); i < pages_.size(); i++)
     store_->drop(pages_[i]);
   pages_.resize(static_cast<std::size_t>(pages_for(length)));

@@ -89,8 +89,8 @@ struct BatchItem {
   kernels::RandomStream stream = kernels::RandomStream::TargetGumbel;
   /// Number of tokens of the sequence's prompt. If RoPE frequencies depend on the length, rows of
   /// this item that belong to the prompt get the frequencies of this length (engine/model/rope.h).
-  /// 0: each row is treated as the last of its sequence, which is right for the prompt's last token
-  /// and all later tokens.
+  /// 0: each row gets the frequencies of a sequence that ends with it, which is right for the
+  /// prompt's last token and all later tokens.
   int n_prompt = 0;
   /// [n_rows] or empty: for rows marked 1, the token with the largest logit is chosen at any
   /// temperature.
@@ -119,8 +119,8 @@ struct StepOutput {
   /// the prefix sum to 1. Empty: not requested or not supported.
   std::vector<float> attention;
   /// [n_rows] with Wants::row_p: the probability of the row's own token in its parent's
-  /// distribution (greedy: at T = 1). -1: unknown, for rows directly after the prefix, and for all
-  /// rows if filters or a penalty apply. Empty: not requested or not supported.
+  /// distribution (greedy: at T = 1). It is -1 (unknown) for rows directly after the prefix, and
+  /// for all rows if filters or a penalty apply. Empty: not requested or not supported.
   std::vector<float> row_p;
   VerifyResult verify_result;  // of the item's verify_request
   DrawnCandidates drawn;       // of the item's draw. `picked` then has no choices

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/tensor_source.h"
+#include "engine/model/draft_heads.h"
 #include "engine/model/head_rows.h"
 #include "engine/model/weights.h"
 
@@ -87,8 +89,8 @@ void PackedMedusa::run_layer(std::size_t layer, int n_heads) {
 
 // Computes the logits of the first n_heads heads; they stay on the device.
 void PackedMedusa::run(std::span<const float> hidden, int n_heads) {
-  ensure(static_cast<int>(hidden.size()) == c_.dim, "logits: hidden is [dim]");
-  ensure(n_heads > 0 && n_heads <= c_.n_heads, "logits: n_heads is 1 to the number of heads");
+  ensure(static_cast<int>(hidden.size()) == c_.dim, "logits: hidden must have dim elements");
+  ensure(n_heads > 0 && n_heads <= c_.n_heads, "logits: n_heads must be 1 to the number of heads");
   std::vector<float> states;
   for (int k = 0; k < n_heads; k++) states.insert(states.end(), hidden.begin(), hidden.end());
   ops_.upload(device_, x_.data(), states.data(),
@@ -115,7 +117,7 @@ std::vector<RankedTokens> PackedMedusa::ranked(std::span<const float> hidden, in
 std::unique_ptr<MedusaHeads> load_medusa(kernels::Device& device,
                                          const HeadsFiles& files,
                                          const HeadsOptions& options) {
-  ensure(files.config.kind == HeadsKind::Medusa, "load_medusa: these are other heads");
+  ensure(files.config.kind == HeadsKind::Medusa, "load_medusa: the files hold other heads");
   const auto tensors = scaled(files.tensors, files.config, options.scale);
   auto heads = std::make_unique<PackedMedusa>(device, scaled(files.config, options.scale), *tensors,
                                               options);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/checkpoint/config.h"
-#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/opened_model.h"
 #include "engine/model/language_model.h"
 #include "kernels/device.h"
 
@@ -54,7 +54,7 @@ class Model : public LanguageModel {
 
 /// The smallest scale whose weights exceed three times `cache_bytes` (the last-level cache), so
 /// that memory bandwidth limits a step. Returns 1x1 if the unscaled weights are large enough, and
-/// the largest scale if no scale is.
+/// the largest scale if no scale is large enough.
 ModelScale auto_scale(const ModelConfig& config, kernels::DType dtype, std::int64_t cache_bytes);
 /// Bytes of this machine's last-level cache; 0: unknown.
 std::int64_t last_level_cache_bytes();

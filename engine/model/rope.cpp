@@ -17,7 +17,8 @@ std::vector<double> plain_frequencies(double theta, int head_dim) {
   return f;
 }
 
-// NTK-aware scaling: a larger base slows all pairs, the slowest one by the factor `stretch`.
+// NTK-aware scaling: a larger base lowers the frequencies of all pairs, and the lowest frequency by
+// the factor `stretch`.
 double dynamic_theta(const RopeConfig& rope, int head_dim, int seq_len) {
   const double original = rope.original_max_seq_len;
   const double length = std::max<double>(seq_len, original);
@@ -78,9 +79,37 @@ std::vector<double> longrope_frequencies(const RopeConfig& rope, int head_dim, i
   std::vector<double> f = plain_frequencies(rope.theta, head_dim);
   const std::vector<double>& factor =
       seq_len > rope.original_max_seq_len ? rope.long_factor : rope.short_factor;
-  ensure(factor.size() == f.size(), "longrope: one factor for every pair");
+  ensure(factor.size() == f.size(),
+         "longrope: there must be one factor for each pair of dimensions");
   for (std::size_t i = 0; i < f.size(); i++) f[i] /= factor[i];
   return f;
+}
+
+// The frequencies of a head whose dimensions are all rotated.
+std::vector<double> frequencies_of_all(const RopeConfig& rope, int head_dim, int seq_len) {
+  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim must be even");
+  ensure(rope.type == RopeConfig::Type::Default || rope.type == RopeConfig::Type::Linear ||
+             rope.original_max_seq_len > 0,
+         "RoPE: this type needs original_max_seq_len");
+  switch (rope.type) {
+    case RopeConfig::Type::Default:
+      break;
+    case RopeConfig::Type::Linear: {
+      std::vector<double> f = plain_frequencies(rope.theta, head_dim);
+      for (double& x : f) x /= rope.factor;
+      return f;
+    }
+    case RopeConfig::Type::Dynamic:
+      if (head_dim == 2) break;  // one pair, whose frequency is 1 for any base
+      return plain_frequencies(dynamic_theta(rope, head_dim, seq_len), head_dim);
+    case RopeConfig::Type::Yarn:
+      return yarn_frequencies(rope, head_dim);
+    case RopeConfig::Type::Llama3:
+      return llama3_frequencies(rope, head_dim);
+    case RopeConfig::Type::Longrope:
+      return longrope_frequencies(rope, head_dim, seq_len);
+  }
+  return plain_frequencies(rope.theta, head_dim);
 }
 
 }  // namespace
@@ -110,29 +139,10 @@ int RopeConfig::rotation_key(int n_prompt) const {
 }
 
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len) {
-  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim is even");
-  ensure(rope.type == RopeConfig::Type::Default || rope.type == RopeConfig::Type::Linear ||
-             rope.original_max_seq_len > 0,
-         "RoPE: this type needs original_max_seq_len");
-  switch (rope.type) {
-    case RopeConfig::Type::Default:
-      break;
-    case RopeConfig::Type::Linear: {
-      std::vector<double> f = plain_frequencies(rope.theta, head_dim);
-      for (double& x : f) x /= rope.factor;
-      return f;
-    }
-    case RopeConfig::Type::Dynamic:
-      if (head_dim == 2) break;  // one pair, whose frequency is 1 for any base
-      return plain_frequencies(dynamic_theta(rope, head_dim, seq_len), head_dim);
-    case RopeConfig::Type::Yarn:
-      return yarn_frequencies(rope, head_dim);
-    case RopeConfig::Type::Llama3:
-      return llama3_frequencies(rope, head_dim);
-    case RopeConfig::Type::Longrope:
-      return longrope_frequencies(rope, head_dim, seq_len);
-  }
-  return plain_frequencies(rope.theta, head_dim);
+  const int n_rotated = rope.rotary_dim > 0 ? rope.rotary_dim : head_dim;
+  std::vector<double> f = frequencies_of_all(rope, n_rotated, seq_len);
+  f.resize(static_cast<std::size_t>(head_dim / 2), 0.0);
+  return f;
 }
 
 double rope_attention_factor(const RopeConfig& rope) {
@@ -164,14 +174,15 @@ void RopeTable::fill(int pos, int seq_len, float* row) const {
   const std::vector<double>& frequencies = own ? longer : frequencies_;
   for (std::size_t i = 0; i < frequencies.size(); i++) {
     const double angle = pos * frequencies[i];
-    row[2 * i] = static_cast<float>(std::cos(angle) * factor_);
-    row[2 * i + 1] = static_cast<float>(std::sin(angle) * factor_);
+    const double factor = frequencies[i] == 0 ? 1 : factor_;  // a pair that is not rotated stays
+    row[2 * i] = static_cast<float>(std::cos(angle) * factor);
+    row[2 * i + 1] = static_cast<float>(std::sin(angle) * factor);
   }
 }
 
 void RopeTable::make_buffer(int n_positions, int n_extra) {
   const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * head_dim_;
-  table_ = kernels::DeviceBuffer();  // host_ has the old rows too
+  table_ = kernels::DeviceBuffer();  // uploads the old rows too, from host_
   n_positions_ = n_extra_ = 0;
   kernels::DeviceBuffer table(device_, row_bytes * (std::int64_t{n_positions} + n_extra),
                               "the table of positions");

@@ -17,7 +17,8 @@
 
 namespace engine {
 
-/// [head_dim / 2] the angle per position of each pair of a head, in radians.
+/// [head_dim / 2] the angle per position of each pair of a head, in radians. The pairs of rotary_dim come first; the
+/// others have 0.
 /// @param seq_len  length of the sequence; only dynamic and longrope use it
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len);
 

@@ -44,10 +44,10 @@ void ForwardPlan::add_item(const BatchItem& item,
   const PagedCache& cache = paged(item.cache);
   const int n_prefix = cache.length();
   ensure(static_cast<int>(item.prefix.size()) == n_prefix,
-         "forward: prefix has one token for each cached position");
-  ensure(tree.parent.size() == tree.token.size(), "forward: a tree has one parent per token");
+         "forward: prefix must have one token for each cached position");
+  ensure(tree.parent.size() == tree.token.size(), "forward: a tree must have one parent per token");
   ensure(item.greedy_rows.empty() || item.greedy_rows.size() == tree.token.size(),
-         "forward: greedy_rows has one mark per row, or is empty");
+         "forward: greedy_rows must be empty or have one mark per row");
 
   const int first = n_rows();
   const int seq = static_cast<int>(prefix_len_.size());
@@ -59,8 +59,8 @@ void ForwardPlan::add_item(const BatchItem& item,
   for (int r = 0; r < tree.n_rows(); r++) {
     const TokenId token = tree.token[static_cast<std::size_t>(r)];
     const int parent = tree.parent[static_cast<std::size_t>(r)];
-    ensure(token >= 0 && token < vocab_size, "forward: a token is not below vocab_size");
-    ensure(parent >= -1 && parent < r, "forward: a parent does not come before its row");
+    ensure(token >= 0 && token < vocab_size, "forward: a token must be below vocab_size");
+    ensure(parent >= -1 && parent < r, "forward: a parent must come before its row");
     int n_ancestors = 0;
     if (parent >= 0) {
       const auto p = static_cast<std::size_t>(first + parent);
@@ -79,7 +79,7 @@ void ForwardPlan::add_item(const BatchItem& item,
     if (pos_.back() >= max_seq_len)
       throw Error(
           ErrorCode::Resources,
-          fmt::format("sequence: length: found {} positions in flight, the model holds {}; "
+          fmt::format("sequence: length: found {} positions, the model holds {}; "
                       "shorten the prompt, ask for fewer tokens, or set a longer context with "
                       "--context N",
                       pos_.back() + 1, max_seq_len));

@@ -37,7 +37,7 @@ class ForwardPlan {
   int n_positions() const { return n_positions_; }
   /// The rows of the batch on the path from the oldest ancestor of `row` to `row` itself.
   std::span<const int> chain(int row) const;
-  /// The plan for operations, limited to the first n_rows rows.
+  /// The plan in the form that operations read, limited to the first n_rows rows.
   kernels::RowsPlan view(int n_rows, int sliding_window) const;
 
  private:

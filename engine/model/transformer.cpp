@@ -1,9 +1,14 @@
 // The forward pass of a LLaMA-family transformer: embed, layers, norm, logits. The rows of all sequences go through
-// every operation together; only attention treats sequences separately (RowsPlan).
+// every operation together; only attention treats sequences separately (RowsPlan). ModelConfig says which norms, gate,
+// factors, caps, windows and rotations a layer has.
+//   residual multiplier   x + m f(norm(x)) for all f: the stream holds x / m. A norm cancels the factor if its eps is
+//                         divided by m^2, so only the embeddings are divided by m (Granite)
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "engine/chat/chat_template.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/model/activations.h"
 #include "engine/model/attention_taps.h"
 #include "engine/model/forward_outputs.h"
@@ -29,6 +34,12 @@ std::vector<TokenId> all_end_ids(const ModelConfig& config, const Tokenizer* tok
 struct RowRange {
   int begin = 0, n = 0;
 };
+
+kernels::Scores scores_of(const ModelConfig& c) {
+  const double scale =
+      c.attention_scale > 0 ? c.attention_scale : 1 / std::sqrt(static_cast<double>(c.head_dim));
+  return {.scale = static_cast<float>(scale), .softcap = c.attention_softcap};
+}
 
 class Transformer final : public Model {
  public:
@@ -71,6 +82,8 @@ class Transformer final : public Model {
   void run_layer(int l, RowRange out);
   void attention_block(int l, RowRange out);
   void feed_forward_block(int l, RowRange rows);
+  void rotate_and_stage(int l);
+  void add_normed(const kernels::DeviceBuffer& norm, RowRange rows);
   void norm_and_logits(RowRange rows);
 
   // Products with weights.
@@ -90,8 +103,7 @@ class Transformer final : public Model {
   RowRange rows_out(std::span<const BatchItem> items, Wants wants) const;
 
   kernels::RowsPlan rows_of_layer(int l, int n_rows) const {
-    const bool full = c_.sliding_window == 0 || l < c_.n_full_layers;
-    return plan_.view(n_rows, full ? 0 : c_.sliding_window);
+    return plan_.view(n_rows, c_.window_of(l));
   }
   float* state_of(int row) { return a_.x.f32() + std::int64_t{row} * c_.dim; }
 
@@ -105,12 +117,15 @@ class Transformer final : public Model {
   std::shared_ptr<const Tokenizer> tokenizer_;
   int n_valid_;  // tokens that may be fed or chosen
   int n_qkv_;    // columns of a row of queries, keys and values
-  float attention_scale_;
+  kernels::Scores scores_;
+  float embedding_factor_;  // of the rows of the embedding
+  float stream_eps_;        // of norms of the residual stream
   Weights weights_;
   RopeTable rope_;
+  std::optional<RopeTable> local_rope_;  // of local layers, if they have their own rotation
   std::shared_ptr<KvStore> store_;
 
-  // State of the forward in progress, kept for its memory.
+  // State of the forward in progress; members only to reuse their memory.
   bool in_blocks_ = false;  // its rows are whole blocks of prompts
   ForwardPlan plan_;
   Activations a_;
@@ -133,7 +148,9 @@ Transformer::Transformer(kernels::Device& device,
       tokenizer_(files.tokenizer),
       n_valid_(tokenizer_ ? std::min(tokenizer_->vocab_size(), c_.vocab_size) : c_.vocab_size),
       n_qkv_((c_.n_heads + 2 * c_.n_kv_heads) * c_.head_dim),
-      attention_scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(c_.head_dim)))),
+      scores_(scores_of(c_)),
+      embedding_factor_(c_.embedding_multiplier / c_.residual_multiplier),
+      stream_eps_(c_.norm_eps / (c_.residual_multiplier * c_.residual_multiplier)),
       weights_(load_weights(device, c_, tensors, dtype_, options.progress)),
       rope_(device, c_.rope, c_.head_dim, files.config.max_seq_len),
       store_(std::make_shared<KvStore>(device,
@@ -144,6 +161,8 @@ Transformer::Transformer(kernels::Device& device,
       taps_(device, c_.n_layers),
       outputs_(device, c_, n_valid_, name_, dtype_) {
   c_.eos_ids = all_end_ids(c_, tokenizer_.get());
+  if (c_.local_rope)
+    local_rope_.emplace(device, *c_.local_rope, c_.head_dim, files.config.max_seq_len);
 }
 
 // ---- the forward pass
@@ -160,8 +179,8 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   embed();
   for (int l = 0; l < c_.n_layers; l++) run_layer(l, l + 1 < c_.n_layers ? all : out);
   norm_and_logits(out);
-  // A forward over a part of a prompt: its list of kernels is not repeated, so a graph of it would
-  // not be reused.
+  // True for a forward over a part of a prompt. Its list of kernels does not repeat, so a CUDA
+  // graph for it would be useless.
   if (plan_.n_picked() == 0 && (!wants.hidden || in_blocks_)) device_.skip_graph_cache();
 
   kernels::BatchedDownloads downloads(device_);
@@ -179,6 +198,9 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
 
 void Transformer::embed() {
   ops_.embed(device_, weights_.embedding.view, plan_.token().data(), plan_.n_rows(), a_.x.f32());
+  if (embedding_factor_ != 1)
+    ops_.scale_and_cap(device_, a_.x.f32(), std::int64_t{plan_.n_rows()} * c_.dim,
+                       embedding_factor_, 0);
 }
 
 /// @param out  the rows for which the layer computes more than keys and values; in the last layer
@@ -195,22 +217,51 @@ void Transformer::attention_block(int l, RowRange out) {
   float* const qkv = a_.qkv.f32();
   norm_and_multiply(a_.x.f32(), w.attn_norm, n_rows,
                     {.w = w.qkv.view, .bias = w.qkv_bias.f32(), .y = qkv, .y_stride = n_qkv_});
-  ops_.rope_kv_stage(device_, qkv, n_qkv_, n_rows, c_.n_heads, c_.n_kv_heads, c_.head_dim,
-                     a_.rope_rows(), rope_.data(), dtype_, store_->staged_k(l),
-                     store_->staged_v(l));
+  if (c_.qk_norm)
+    ops_.head_norm(device_, qkv, n_qkv_, n_rows, c_.n_heads, c_.n_kv_heads, c_.head_dim,
+                   w.head_norms.f32(), c_.head_norm_eps);
+  rotate_and_stage(l);
   if (out.n == 0) return;
   if (taps_.records(l))
     taps_.record(l, store_->layer(l), rows_of_layer(l, out.begin + out.n), qkv, n_qkv_,
-                 store_->staged_k(l), c_.n_heads, attention_scale_);
+                 store_->staged_k(l), c_.n_heads, scores_);
   attend_and_multiply(l, qkv, out,
                       {.w = w.out.view,
                        .bias = w.out_bias.f32(),
-                       .y = state_of(out.begin),
+                       .y = c_.post_norms ? a_.normed.f32() : state_of(out.begin),
                        .y_stride = c_.dim,
-                       .add = true});
+                       .add = !c_.post_norms});
+  if (c_.post_norms) add_normed(w.attn_post_norm, out);
 }
 
-/// x += SwiGLU(norm(x) W_gate_up) W_down
+/// Rotates queries and keys, if the layer does, and rounds keys and values to the cache's type.
+void Transformer::rotate_and_stage(int l) {
+  float* const qkv = a_.qkv.f32();
+  const int n_rows = plan_.n_rows();
+  if (!c_.kind_of(l).rotated) {
+    float* const k = qkv + std::int64_t{c_.n_heads} * c_.head_dim;
+    float* const v = k + std::int64_t{c_.n_kv_heads} * c_.head_dim;
+    ops_.kv_stage(device_, k, n_qkv_, n_rows, c_.n_kv_heads, c_.head_dim, dtype_,
+                  store_->staged_k(l));
+    ops_.kv_stage(device_, v, n_qkv_, n_rows, c_.n_kv_heads, c_.head_dim, dtype_,
+                  store_->staged_v(l));
+    return;
+  }
+  const bool local = local_rope_ && c_.kind_of(l).local;
+  ops_.rope_kv_stage(device_, qkv, n_qkv_, n_rows, c_.n_heads, c_.n_kv_heads, c_.head_dim,
+                     local ? a_.positions() : a_.rope_rows(),
+                     local ? local_rope_->data() : rope_.data(), dtype_, store_->staged_k(l),
+                     store_->staged_v(l));
+}
+
+/// x += norm(y) for the rows, where y is in the memory of `normed`.
+void Transformer::add_normed(const kernels::DeviceBuffer& norm, RowRange rows) {
+  float* const y = a_.normed.f32();
+  ops_.rms_norm(device_, y, norm.f32(), y, rows.n, c_.dim, c_.norm_eps);
+  ops_.add(device_, y, state_of(rows.begin), std::int64_t{rows.n} * c_.dim);
+}
+
+/// x += GLU(norm(x) W_gate_up) W_down
 void Transformer::feed_forward_block(int l, RowRange rows) {
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(l)];
   float* const x = state_of(rows.begin);
@@ -219,9 +270,12 @@ void Transformer::feed_forward_block(int l, RowRange rows) {
                      .bias = w.gate_up_bias.f32(),
                      .y = a_.gate_up.f32(),
                      .y_stride = 2 * std::int64_t{c_.hidden_dim}});
-  gate_and_multiply(
-      rows.n,
-      {.w = w.down.view, .bias = w.down_bias.f32(), .y = x, .y_stride = c_.dim, .add = true});
+  gate_and_multiply(rows.n, {.w = w.down.view,
+                             .bias = w.down_bias.f32(),
+                             .y = c_.post_norms ? a_.normed.f32() : x,
+                             .y_stride = c_.dim,
+                             .add = !c_.post_norms});
+  if (c_.post_norms) add_normed(w.mlp_post_norm, rows);
 }
 
 /// The final norm of the rows with outputs, and logits of the first n_picked() of them.
@@ -230,14 +284,17 @@ void Transformer::norm_and_logits(RowRange rows) {
   const kernels::Projection to = {
       .w = weights_.head(), .y = a_.logits.f32(), .y_stride = c_.vocab_size};
   if (n_picked > 0 && n_picked == rows.n) {
-    ops_.rms_norm_matmul(device_, state_of(rows.begin), weights_.norm.f32(), c_.norm_eps,
+    ops_.rms_norm_matmul(device_, state_of(rows.begin), weights_.norm.f32(), stream_eps_,
                          a_.normed.f32(), n_picked, to);
-    return;
+  } else {
+    if (rows.n > 0)
+      ops_.rms_norm(device_, state_of(rows.begin), weights_.norm.f32(), a_.normed.f32(), rows.n,
+                    c_.dim, stream_eps_);
+    if (n_picked > 0) multiply(a_.normed.f32(), n_picked, to);
   }
-  if (rows.n > 0)
-    ops_.rms_norm(device_, state_of(rows.begin), weights_.norm.f32(), a_.normed.f32(), rows.n,
-                  c_.dim, c_.norm_eps);
-  if (n_picked > 0) multiply(a_.normed.f32(), n_picked, to);
+  if (n_picked > 0 && (c_.logits_scaling != 1 || c_.logit_softcap > 0))
+    ops_.scale_and_cap(device_, a_.logits.f32(), std::int64_t{n_picked} * c_.vocab_size,
+                       1 / c_.logits_scaling, c_.logit_softcap);
 }
 
 // ---- products with weights. Whole blocks of prompts are multiplied by Ops::matmul_blocks; a
@@ -255,16 +312,16 @@ void Transformer::norm_and_multiply(const float* x,
                                     const kernels::Projection& to) {
   float* const normed = a_.normed.f32();
   if (!multiplies_in_blocks(n_rows))
-    return ops_.rms_norm_matmul(device_, x, norm.f32(), c_.norm_eps, normed, n_rows, to);
-  ops_.rms_norm(device_, x, norm.f32(), normed, n_rows, c_.dim, c_.norm_eps);
+    return ops_.rms_norm_matmul(device_, x, norm.f32(), stream_eps_, normed, n_rows, to);
+  ops_.rms_norm(device_, x, norm.f32(), normed, n_rows, c_.dim, stream_eps_);
   multiply(normed, n_rows, to);
 }
 
 void Transformer::gate_and_multiply(int n_rows, const kernels::Projection& to) {
   float* const gated = a_.gated.f32();
   if (!multiplies_in_blocks(n_rows))
-    return ops_.swiglu_matmul(device_, a_.gate_up.f32(), gated, n_rows, to);
-  ops_.swiglu(device_, a_.gate_up.f32(), gated, n_rows, c_.hidden_dim);
+    return ops_.glu_matmul(device_, c_.gate, a_.gate_up.f32(), gated, n_rows, to);
+  ops_.glu(device_, c_.gate, a_.gate_up.f32(), gated, n_rows, c_.hidden_dim);
   multiply(gated, n_rows, to);
 }
 
@@ -277,9 +334,9 @@ void Transformer::attend_and_multiply(int l,
   float* const attended = a_.attended.f32();
   if (out.begin == 0 && !multiplies_in_blocks(out.n))
     return ops_.attention_matmul(device_, store_->layer(l), rows, q, n_qkv_, store_->staged_k(l),
-                                 store_->staged_v(l), c_.n_heads, attention_scale_, attended, to);
+                                 store_->staged_v(l), c_.n_heads, scores_, attended, to);
   ops_.attention(device_, store_->layer(l), rows, q, n_qkv_, store_->staged_k(l),
-                 store_->staged_v(l), c_.n_heads, attention_scale_, attended, to.w.k);
+                 store_->staged_v(l), c_.n_heads, scores_, attended, to.w.k);
   multiply(attended + out.begin * std::int64_t{to.w.k}, out.n, to);
 }
 
@@ -294,25 +351,26 @@ void Transformer::check_request(std::span<const BatchItem> items, Wants wants) {
   }
   check_blocks(items);
   ensure((wants.n_ranked == 0 && !wants.draws) || !wants.row_p,
-         "forward: row_p needs chosen tokens, so neither n_ranked nor draws");
+         "forward: row_p needs chosen tokens; set neither n_ranked nor draws");
   for (const BatchItem& item : items)
     ensure(!wants.draws || !item.pick_rows || item.draw,
-           "forward: with draws, every item with pick_rows has a DrawRequest");
+           "forward: if one item has a DrawRequest, every item with pick_rows needs one");
 }
 
 void Transformer::check_blocks(std::span<const BatchItem> items) {
   in_blocks_ = !items.empty() && items.front().in_blocks;
   for (const BatchItem& item : items) {
-    ensure(item.in_blocks == in_blocks_, "forward: either all items are in blocks or none");
+    ensure(item.in_blocks == in_blocks_, "forward: either all items or no item must be in blocks");
     if (!in_blocks_) continue;
     const int block = prompt_block(), n_rows = item.tree->n_rows();
-    ensure(block > 0 && n_rows % block == 0 && !item.pick_rows,
-           "forward: an item in blocks has whole blocks and no picks, on a device with blocks");
+    ensure(
+        block > 0 && n_rows % block == 0 && !item.pick_rows,
+        "forward: an item in blocks must have whole blocks and no picks, on a device with blocks");
     ensure(item.cache->length() % block == 0 && item.cache->n_in_blocks() == item.cache->length(),
            "forward: only blocks may come before a block");
     for (int row = 0; row < n_rows; row++)
       ensure(item.tree->parent[static_cast<std::size_t>(row)] == row - 1,
-             "forward: a block is a chain");
+             "forward: a block must be a chain");
   }
 }
 
@@ -324,6 +382,10 @@ void Transformer::prepare(std::span<const BatchItem> items) {
   const std::span<const int> rope_rows = rope_.rows_of(plan_.pos(), plan_.n_prompt());
   ops_.upload(device_, a_.rope_rows(), rope_rows.data(),
               static_cast<std::int64_t>(rope_rows.size_bytes()));
+  if (!local_rope_) return;
+  local_rope_->reserve(std::min(plan_.n_positions(), c_.max_seq_len));
+  ops_.upload(device_, a_.positions(), plan_.pos().data(),
+              static_cast<std::int64_t>(plan_.pos().size_bytes()));
 }
 
 /// The rows for which the last layer must compute more than keys and values.
@@ -332,7 +394,7 @@ RowRange Transformer::rows_out(std::span<const BatchItem> items, Wants wants) co
     if (item.hidden_of < 0) continue;
     ensure(items.size() == 1 && !item.pick_rows && !wants.hidden,
            "forward: hidden_of needs a single item without picks, and not wants.hidden");
-    ensure(item.hidden_of < plan_.n_rows(), "forward: hidden_of is a row of the tree");
+    ensure(item.hidden_of < plan_.n_rows(), "forward: hidden_of must be a row of the tree");
     return {item.hidden_of, 1};
   }
   return {0, wants.hidden ? plan_.n_rows() : plan_.n_picked()};

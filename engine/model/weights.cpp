@@ -44,9 +44,13 @@ class Loader {
   Tensor read(const std::string& name, const std::vector<std::int64_t>& shape);
   Matrix matrix(std::initializer_list<std::string> names,
                 std::initializer_list<int> rows,
-                int n_inputs);
+                int n_inputs,
+                int n_rotated_heads = 0);
+  void pair_rows(std::byte* rows, std::size_t row_bytes, int n_heads) const;
   kernels::DeviceBuffer vector(std::initializer_list<std::string> names,
-                               std::initializer_list<int> sizes);
+                               std::initializer_list<int> sizes,
+                               float offset = 0);
+  kernels::DeviceBuffer norm(const std::string& name);
   void report(std::int64_t n_elements);
 
   kernels::Device& device_;  // these three belong to the caller and are valid during the call
@@ -60,7 +64,8 @@ class Loader {
 };
 
 Tensor Loader::read(const std::string& name, const std::vector<std::int64_t>& shape) {
-  Tensor t = tensors_.read(name);
+  // Vectors are used in f32.
+  Tensor t = shape.size() < 2 ? tensors_.read(name) : tensors_.read_for(name, dtype_);
   if (t.shape != shape)
     throw Error(
         ErrorCode::BadInput,
@@ -76,10 +81,29 @@ void Loader::report(std::int64_t n_elements) {
     throw Error(ErrorCode::Cancelled, tensors_.path() + ": loading was cancelled");
 }
 
+// If RoPE rotates only the first dimensions of a head, its pairs are (i, i + rotary_dim / 2). The operation's pairs are
+// (i, i + head_dim / 2), so the rows of queries and keys change places in each head; products of the two stay the same.
+void Loader::pair_rows(std::byte* rows, std::size_t row_bytes, int n_heads) const {
+  const int half = c_.head_dim / 2, n_pairs = c_.rope.rotary_dim / 2;
+  std::vector<std::byte> head(static_cast<std::size_t>(c_.head_dim) * row_bytes);
+  for (int h = 0; h < n_heads; h++, rows += head.size()) {
+    std::copy_n(rows, head.size(), head.begin());
+    int still = c_.rope.rotary_dim;  // the next dimension that is not rotated
+    for (int i = 0; i < c_.head_dim; i++) {
+      const int pair = i % half;
+      const int from = pair >= n_pairs ? still++ : i < half ? pair : n_pairs + pair;
+      std::copy_n(head.begin() + static_cast<std::int64_t>(row_bytes) * from, row_bytes,
+                  rows + static_cast<std::int64_t>(row_bytes) * i);
+    }
+  }
+}
+
 // Packs the rows of several tensors as one matrix, one tensor after another. Tensors of different types are converted to f32.
+// @param n_rotated_heads  heads of queries and keys that the matrix begins with
 Matrix Loader::matrix(std::initializer_list<std::string> names,
                       std::initializer_list<int> rows,
-                      int n_inputs) {
+                      int n_inputs,
+                      int n_rotated_heads) {
   std::vector<Tensor> parts;
   int n_outputs = 0;
   bool same_type = true;
@@ -92,7 +116,8 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
 
   const void* data = parts.front().data;
   const kernels::DType from = same_type ? parts.front().dtype : kernels::DType::F32;
-  if (parts.size() > 1) {
+  const bool repairs = n_rotated_heads > 0 && c_.rope.rotary_dim > 0;
+  if (parts.size() > 1 || repairs) {
     const auto row_bytes =
         static_cast<std::size_t>(n_inputs) * static_cast<std::size_t>(kernels::bytes_of(from));
     fused_.resize(static_cast<std::size_t>(n_outputs) * row_bytes);
@@ -101,6 +126,7 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
       convert_elements(part, 0, part.n_elements(), from, to);
       to += static_cast<std::size_t>(part.shape[0]) * row_bytes;
     }
+    if (repairs) pair_rows(fused_.data(), row_bytes, n_rotated_heads);
     data = fused_.data();
   }
 
@@ -109,9 +135,10 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
   return m;
 }
 
-// Concatenates several vectors as f32.
+// Concatenates several vectors as f32 and adds `offset` to each element.
 kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
-                                     std::initializer_list<int> sizes) {
+                                     std::initializer_list<int> sizes,
+                                     float offset) {
   std::vector<float> host;
   const int* n = sizes.begin();
   for (const std::string& name : names) {
@@ -120,6 +147,8 @@ kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
     host.insert(host.end(), part.begin(), part.end());
     n++;
   }
+  if (offset != 0)
+    for (float& x : host) x += offset;
   const auto bytes = static_cast<std::int64_t>(host.size() * sizeof(float));
   kernels::DeviceBuffer buffer(device_, bytes, kWeights);
   device_.ops().upload(device_, buffer.data(), host.data(), bytes);
@@ -127,22 +156,45 @@ kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
   return buffer;
 }
 
+kernels::DeviceBuffer Loader::norm(const std::string& name) {
+  return vector({name + ".weight"}, {c_.dim}, c_.norm_offset);
+}
+
 LayerWeights Loader::layer(const std::string& at) {
   const std::string attn = at + "self_attn.", mlp = at + "mlp.";
   const int n_q = c_.n_heads * c_.head_dim, n_kv = c_.n_kv_heads * c_.head_dim;
 
+  const int n_rotated_heads = c_.n_heads + c_.n_kv_heads;
+  ensure(c_.rope.rotary_dim == 0 || (!c_.qk_norm && !c_.qkv_bias),
+         "load: a partial rotation needs q and k without norms and biases");
+
   LayerWeights w;
-  w.attn_norm = vector({at + "input_layernorm.weight"}, {c_.dim});
-  w.qkv = matrix({attn + "q_proj.weight", attn + "k_proj.weight", attn + "v_proj.weight"},
-                 {n_q, n_kv, n_kv}, c_.dim);
+  w.attn_norm = norm(at + "input_layernorm");
+  if (c_.fused_projections)
+    w.qkv = matrix({attn + "qkv_proj.weight"}, {n_q + 2 * n_kv}, c_.dim, n_rotated_heads);
+  else
+    w.qkv = matrix({attn + "q_proj.weight", attn + "k_proj.weight", attn + "v_proj.weight"},
+                   {n_q, n_kv, n_kv}, c_.dim, n_rotated_heads);
+  if (c_.qk_norm)
+    w.head_norms = vector({attn + "q_norm.weight", attn + "k_norm.weight"},
+                          {c_.head_dim, c_.head_dim}, c_.head_norm_offset);
   if (c_.qkv_bias)
     w.qkv_bias = vector({attn + "q_proj.bias", attn + "k_proj.bias", attn + "v_proj.bias"},
                         {n_q, n_kv, n_kv});
   w.out = matrix({attn + "o_proj.weight"}, {c_.dim}, n_q);
   if (c_.attn_out_bias) w.out_bias = vector({attn + "o_proj.bias"}, {c_.dim});
-  w.mlp_norm = vector({at + "post_attention_layernorm.weight"}, {c_.dim});
-  w.gate_up = matrix({mlp + "gate_proj.weight", mlp + "up_proj.weight"},
-                     {c_.hidden_dim, c_.hidden_dim}, c_.dim);
+  // With post norms, post_attention_layernorm is the norm of attention's result.
+  w.mlp_norm =
+      norm(at + (c_.post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm"));
+  if (c_.post_norms) {
+    w.attn_post_norm = norm(at + "post_attention_layernorm");
+    w.mlp_post_norm = norm(at + "post_feedforward_layernorm");
+  }
+  if (c_.fused_projections)
+    w.gate_up = matrix({mlp + "gate_up_proj.weight"}, {2 * c_.hidden_dim}, c_.dim);
+  else
+    w.gate_up = matrix({mlp + "gate_proj.weight", mlp + "up_proj.weight"},
+                       {c_.hidden_dim, c_.hidden_dim}, c_.dim);
   w.down = matrix({mlp + "down_proj.weight"}, {c_.dim}, c_.hidden_dim);
   if (c_.mlp_bias) {
     w.gate_up_bias =
@@ -157,7 +209,7 @@ Weights Loader::load() {
   w.embedding = matrix({"model.embed_tokens.weight"}, {c_.vocab_size}, c_.dim);
   for (int l = 0; l < c_.n_layers; l++)
     w.layers.push_back(layer(fmt::format("model.layers.{}.", l)));
-  w.norm = vector({"model.norm.weight"}, {c_.dim});
+  w.norm = norm("model.norm");
   if (!c_.tied_embeddings) w.lm_head = matrix({"lm_head.weight"}, {c_.vocab_size}, c_.dim);
 
   w.bytes_read =
@@ -165,7 +217,8 @@ Weights Loader::load() {
   for (const LayerWeights& l : w.layers) {
     for (const Matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) w.bytes_read += m->memory.bytes();
     for (const kernels::DeviceBuffer* v :
-         {&l.attn_norm, &l.mlp_norm, &l.qkv_bias, &l.out_bias, &l.gate_up_bias, &l.down_bias})
+         {&l.attn_norm, &l.mlp_norm, &l.attn_post_norm, &l.mlp_post_norm, &l.head_norms,
+          &l.qkv_bias, &l.out_bias, &l.gate_up_bias, &l.down_bias})
       w.bytes_read += v->bytes();
   }
   return w;
@@ -174,7 +227,7 @@ Weights Loader::load() {
 }  // namespace
 
 Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype) {
-  ensure(tensor.shape.size() == 2, "pack_matrix: the tensor has two dimensions");
+  ensure(tensor.shape.size() == 2, "pack_matrix: the tensor must have two dimensions");
   return packed(device, tensor.data, tensor.dtype, static_cast<int>(tensor.shape[0]),
                 static_cast<int>(tensor.shape[1]), dtype);
 }

@@ -19,12 +19,14 @@ struct Matrix {
 
 /// Weights of a transformer layer.
 struct LayerWeights {
-  kernels::DeviceBuffer attn_norm, mlp_norm;  // [dim] f32
-  Matrix qkv;                                 // [(n_heads + 2 n_kv_heads) head_dim, dim]
-  Matrix out;                                 // [dim, n_heads head_dim]
-  Matrix gate_up;                             // [2 hidden_dim, dim]
-  Matrix down;                                // [dim, hidden_dim]
-  kernels::DeviceBuffer qkv_bias, out_bias;   // empty if the model has none
+  kernels::DeviceBuffer attn_norm, mlp_norm;            // [dim] f32, with their offset
+  kernels::DeviceBuffer attn_post_norm, mlp_post_norm;  // [dim] f32; empty if the model has none
+  kernels::DeviceBuffer head_norms;                     // [2, head_dim] f32 of q and k; or empty
+  Matrix qkv;                                           // [(n_heads + 2 n_kv_heads) head_dim, dim]
+  Matrix out;                                           // [dim, n_heads head_dim]
+  Matrix gate_up;                                       // [2 hidden_dim, dim]
+  Matrix down;                                          // [dim, hidden_dim]
+  kernels::DeviceBuffer qkv_bias, out_bias;             // empty if the model has none
   kernels::DeviceBuffer gate_up_bias, down_bias;
 };
 

@@ -8,10 +8,11 @@ namespace engine {
 namespace {
 
 constexpr int kAnswerTokens = 10;
-// A rationale is one line: after it, a model that saw examples would write the next question.
+// A rationale ends at the first line end, because a model that saw examples writes another question
+// after it.
 const std::vector<std::string> kStops = {"\n"};
 
-/// The token ids by which the probe recognises an answer in FastCoT's window.
+/// The token ids that the probe looks for to recognise an answer in FastCoT's window.
 std::vector<TokenId> keywords_of(const Tokenizer& tokenizer, const Question& question) {
   std::vector<TokenId> ids;
   for (const std::string& text : question.answers) {
@@ -126,7 +127,8 @@ class ChainOfThought {
       const std::string text = text_of(result, used);
       const std::size_t end = std::min(text.find('\n'), text.find(kTrigger));
       if (end == std::string::npos) continue;
-      // The prompt appends the trigger, so these tokens must not contain its beginning.
+      // Removes the tokens that contain the line end or the trigger: the prompt appends the trigger
+      // itself.
       while (!used.empty() && text_of(result, used).size() > end) used.pop_back();
       break;
     }
@@ -165,14 +167,14 @@ class ChainOfThought {
     finish(prompts, items);
   }
 
-  /// Fills an item from the run of the rationale. If the rationale contains the trigger, it has an
-  /// answer too, which the token limit may have truncated.
+  /// Fills an item from the run of the rationale. If the rationale contains the trigger, the text
+  /// after it is the answer, which the token limit may have truncated.
   static CotItem item_of(const RunResult& result, const Question& question) {
     CotItem item;
     item.id = question.record.id;
     item.question = question.record.prompt;
     item.expected = question.record.answer;
-    item.exact = before_trigger(result.text);
+    item.exact = rationale_of(result.text);
     item.text = result.text;
     item.n_steps = result.n_steps;
     item.n_tokens = static_cast<int>(result.tokens.size());
@@ -199,7 +201,8 @@ class ChainOfThought {
     std::vector<CompletionRequest> requests;
     for (std::size_t i = 0; i < prompts.size(); i++) {
       CompletionRequest request;
-      // The id says that a part of the prompt is approximate, and the run says which part.
+      // The prompt's id says that the prompt has approximate tokens; first_approximate and
+      // n_approximate say where.
       const CotItem& item = report_.items[items[i]];
       request.run.prompt_id =
           item.id + (item.n_approximate > 0 ? "/answer-behind-approximate" : "/answer");
@@ -305,7 +308,7 @@ BoundSearch find_bound(Scheduler& scheduler,
   const auto whole = tried(0);
   if (!whole) return search;
   const auto keeps = [&](const BoundTrial& trial) {
-    constexpr double kRounding = 1e-9;  // a loss of just the tolerance is within it
+    constexpr double kRounding = 1e-9;  // a loss equal to the tolerance is accepted
     return trial.accuracy >= whole->accuracy - tolerance - kRounding;
   };
   int too_few = 0;

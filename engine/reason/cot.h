@@ -22,8 +22,8 @@ struct CotSettings {
   std::string decoder = "fastcot";
   OptionValues options;
   Sampling sampling;
-  int max_tokens = 200;           // of a rationale; t of Truncated-CoT
-  bool keep_approximate = true;   // in the prompt of the answer
+  int max_tokens = 200;           // limit of a rationale; t of Truncated-CoT
+  bool keep_approximate = true;   // true: the answer's prompt contains the approximate tokens
   int n_shots = -1;               // few-shot examples before each question; -1: as many as fit
   bool no_special = false;        // reads names of control symbols in a prompt as text
   ChatMode chat = ChatMode::Raw;  // how examples and question are read; not Auto
@@ -38,15 +38,14 @@ struct CotItem {
   std::string expected;  // the right answer
   std::string answer;    // the model's text after the trigger
   bool correct = false;
-  std::string exact;  // the exact text of the rationale
-  std::string
-      approximate;   // the approximate text after it, as far as the answer's prompt contains it
-  std::string text;  // all generated text in order: exact, approximate, trigger, answer
-  int n_steps = 0;   // target steps of rationale and answer
-  int n_tokens = 0;  // exact tokens of rationale and answer
-  int n_approximate = 0;                       // tokens of `approximate`
-  double seconds = 0;                          // compute time of both runs, prompts included
-  std::string stop_reason;                     // of the rationale
+  std::string exact;        // the exact text of the rationale
+  std::string approximate;  // the approximate text that the answer's prompt contains after it
+  std::string text;         // all generated text in order: exact, approximate, trigger, answer
+  int n_steps = 0;          // target steps of rationale and answer
+  int n_tokens = 0;         // exact tokens of rationale and answer
+  int n_approximate = 0;    // tokens of `approximate`
+  double seconds = 0;       // compute time of both runs, including prefill
+  std::string stop_reason;  // of the rationale
   std::map<std::string, std::int64_t> counts;  // of the rationale's run
 };
 
@@ -86,13 +85,14 @@ struct BoundTrial {
 };
 /// The result of find_bound().
 struct BoundSearch {
-  std::vector<BoundTrial> trials;  // in order; the first has no bound
+  std::vector<BoundTrial> trials;  // in the order in which they ran; the first has no bound
   int bound = 0;                   // the smallest accepted bound; 0: none
 };
-/// Finds the paper's iteration bound: the smallest one whose accuracy on a sample is at most `tolerance`
-/// below that of whole rationales. Tries a list of bounds from 2 to 160 up to the first accepted one, then
-/// bisects between it and the bound before it. The bound smaller by one is not accepted; even smaller ones
-/// may be, because accuracy need not increase with the bound.
+/// Finds the paper's iteration bound: the smallest one whose accuracy on a sample is at most
+/// `tolerance` below that of whole rationales. Tries a list of bounds from 2 to 160 up to the first
+/// accepted one, then bisects between it and the bound before it. The result is accepted, and the
+/// bound smaller by one was tried and rejected. Still smaller bounds may be untried, and one of
+/// them could be accepted, because accuracy need not increase with the bound.
 /// @param settings  of decoder fastcot; the search sets stop and bound
 /// @param on_trial  called after each trial; false ends the search
 BoundSearch find_bound(Scheduler& scheduler,

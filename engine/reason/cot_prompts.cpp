@@ -30,7 +30,7 @@ std::string few_shot_text(std::span<const Exemplar> exemplars) {
   return text;
 }
 
-std::string before_trigger(const std::string& text) {
+std::string rationale_of(const std::string& text) {
   return text.substr(0, text.find(kTrigger));
 }
 

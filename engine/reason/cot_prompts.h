@@ -31,6 +31,6 @@ std::vector<Exemplar> exemplars_of(const std::string& assets_dir, const std::str
 std::string few_shot_text(std::span<const Exemplar> exemplars);
 
 /// The part of a text before the first trigger; the whole text without one.
-std::string before_trigger(const std::string& text);
+std::string rationale_of(const std::string& text);
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// Questions of chain of thought: with options or with the answer yes or no, generated or of an open data
-// set.
+// The questions of chain of thought: questions with options or with the answer yes or no, generated or from
+// an open data set.
 #pragma once
 
 #include <cstdint>

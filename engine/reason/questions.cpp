@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-constexpr int kMaxAttempts = 1000;  // records tried for each question
+constexpr int kMaxAttempts = 1000;  // at most this many records are tried for each question
 
 }  // namespace
 
@@ -62,7 +62,8 @@ std::string form_of(const Record& record) {
   if (form == check.end() || !form->is_string())
     throw Error(
         ErrorCode::BadInput,
-        record.id + ": check: found no form, expected a record as `data generate` prints it");
+        record.id +
+            ": check: the field \"form\" is missing; expected a record printed by `data generate`");
   return form->get<std::string>();
 }
 

@@ -1,4 +1,4 @@
-// Records as questions, generated or of an open data set.
+// Selects records as questions, generated ones or those of an open data set.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,8 @@ std::vector<Record> matching_records(const std::string& task,
 /// @throws Error(BadInput)  if the file is missing or a line is malformed
 std::vector<Record> records_from(const std::string& path, std::int64_t start);
 
-/// The "form" of a record's check. @throws Error(BadInput)  if it has none
+/// The member "form" of record.check: the kind of answer that the checker expects.
+/// @throws Error(BadInput)  if it is missing
 std::string form_of(const Record& record);
 
 }  // namespace engine

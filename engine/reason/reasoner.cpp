@@ -32,7 +32,7 @@ class ReasoningRun {
     const CotSettings settings = chain_settings();
     SchedulerWatch watch = site_.watch;
     watch.ended = [this](int done, int n) {
-      // The total is n + 1, because report_end() reports the last part with the result.
+      // The total is n + 1: the texts, and one more part that report_end() reports with the result.
       site_.tell(done, n + 1, fmt::format("chain of thought: {} of {} texts", done, n));
     };
     watch.ended(0, 2 * static_cast<int>(questions.size()));
@@ -112,7 +112,7 @@ class ReasoningRun {
   }
 
   CotSettings chain_settings() const {
-    refuse_pipe(command_.prompts);  // a pipe would block the engine thread
+    refuse_pipe(command_.prompts);  // refuses a pipe, which would block the engine thread
     CotSettings settings;
     settings.decoder = command_.decoder.decoder;
     settings.options = command_.decoder.options;

@@ -8,6 +8,7 @@
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/event/clock.h"
+#include "engine/reason/early_stop.h"
 #include "engine/run/completion_job.h"
 
 namespace engine {
@@ -33,8 +34,8 @@ void add_run(TotCost& cost, const RunResult& result, const RunRequest& request) 
   cost.n_proposed += count("proposed");
   cost.n_accepted += count("accepted");
   cost.n_rejected += count("rejected");
-  cost.n_depth_asked += full_path_tokens(*parse_options(request.decoder, request.options),
-                                         result.n_steps, result.counts);
+  cost.n_requested_depth += full_path_tokens(*parse_options(request.decoder, request.options),
+                                             result.n_steps, result.counts);
   cost.n_draft_depth += count("draft_depth");
   cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
   cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
@@ -166,7 +167,8 @@ class Search {
     return made;
   }
 
-  /// Generates one part of the thought of every node that is readable and not complete.
+  /// Generates one part of the thought of every node that could be parsed so far and is not
+  /// complete.
   void write(const TotPrompt& prompt,
              const std::vector<int>& nodes,
              std::vector<std::vector<RunId>>& runs) {
@@ -190,7 +192,8 @@ class Search {
   void evaluate_states(int depth, const std::vector<int>& made) {
     const auto scores = prompts(Use::Value, depth);
     if (scores.empty() || stopped_) return;
-    // A thought that repeats a question lacks the answer, so it has no step to evaluate.
+    // A thought that repeats an earlier sub-question ends without its answer part, so there is
+    // nothing to evaluate.
     const std::size_t n_parts = prompts(Use::Thought, depth).size();
     std::vector<int> waiting;
     for (const int one : made)
@@ -253,12 +256,12 @@ class Search {
     }
   }
 
-  /// Complete chains before incomplete ones, then by value.
+  /// Sorts complete chains before incomplete ones, and chains of each kind by value.
   bool ranks_before(int a, int b) const {
     if (node(a).complete != node(b).complete) return node(a).complete;
     return value_of(a) > value_of(b);
   }
-  /// The state evaluator's value; a node without one has its parent's.
+  /// The state evaluator's value. A node without a value inherits its parent's.
   double value_of(int index) const {
     const TotNode& at = node(index);
     if (at.valued) return at.valued->value;
@@ -338,7 +341,8 @@ class Search {
   }
 
   /// Runs one completion for each node.
-  /// @return  [nodes] nothing for a prompt that exceeds the context, and for all after a stop
+  /// @return  [nodes] nullopt for a node whose prompt exceeds the context, and for every node if
+  ///          the search was stopped
   std::vector<std::optional<Generated>> generate(const TotPrompt& prompt,
                                                  std::span<const int> nodes,
                                                  TotCost& cost) {
@@ -388,7 +392,8 @@ class Search {
   const std::function<void(const TotProgress&)>& on_progress_;
   TotItem item_;
   std::vector<std::vector<RunId>> thought_runs_;  // [nodes] runs that wrote the thought
-  std::vector<std::vector<RunId>> kept_runs_;     // [nodes] runs that wrote this level's Kept parts
+  // [nodes] runs that wrote its Use::Kept parts on this level
+  std::vector<std::vector<RunId>> kept_runs_;
   RunId answered_by_ = 0;
   bool stopped_ = false;
 };
@@ -403,7 +408,7 @@ TotCost& TotCost::operator+=(const TotCost& more) {
   n_proposed += more.n_proposed;
   n_accepted += more.n_accepted;
   n_rejected += more.n_rejected;
-  n_depth_asked += more.n_depth_asked;
+  n_requested_depth += more.n_requested_depth;
   n_draft_depth += more.n_draft_depth;
   n_kept_of_depth += more.n_kept_of_depth;
   seconds += more.seconds;
@@ -432,14 +437,6 @@ std::string text_of(const Thought& thought, std::span<const TotPrompt> prompts, 
   return text;
 }
 
-void refuse_early_stop(const std::string& decoder, const OptionValues& options) {
-  const std::string stop = parse_options(decoder, options)->early_stop();
-  if (stop.empty()) return;
-  throw Error(ErrorCode::Usage, decoder + ": stop is " + stop +
-                                    ", which ends a text early, but a tree of thoughts needs whole "
-                                    "texts; use stop=none, or a chain of thought");
-}
-
 TotReport search(Scheduler& scheduler,
                  const Model& model,
                  std::span<const Record> questions,
@@ -449,7 +446,7 @@ TotReport search(Scheduler& scheduler,
                  SearchId first_search) {
   ensure(model.tokenizer() != nullptr, "a tree of thoughts needs a tokenizer");
   ensure(settings.n_thoughts > 0 && settings.beam > 0,
-         "a tree needs at least one thought a node and a beam of at least one");
+         "a tree of thoughts needs n_thoughts >= 1 and beam >= 1");
   refuse_early_stop(settings.decoder, settings.options);
   TotReport report;
   TotProgress progress{.n_questions = static_cast<int>(questions.size())};

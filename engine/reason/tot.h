@@ -1,11 +1,11 @@
 // Tree of thoughts: breadth-first search. On each level the model writes thoughts (thought generator) and
-// scores them (state evaluator); the best ones stay.
+// scores them (state evaluator); the search keeps the best ones.
 //   paper     Yao et al. 2023 (arXiv:2305.10601), algorithm 1 (ToT-BFS); scores and settings of Wang et
 //             al. 2024 (SEED, arXiv:2406.18200), algorithm 2
-//   lossless  each text is what plain decoding gives with the same seed, so the tree does not depend on
-//             scheduler or decoder, greedy and coupled
-//   differs   a complete chain is not extended to depth T; evaluation is greedy by default, the answer
-//             always; of equal values the thought written first wins
+//   lossless  greedy and coupled: each text is what plain decoding gives with the same seed, so the tree
+//             does not depend on scheduler or decoder
+//   differs   the search does not extend a complete chain to depth T; evaluation is greedy by default, the
+//             answer always; of thoughts with equal values the one written first wins
 #pragma once
 
 #include <cstdint>
@@ -43,10 +43,10 @@ struct TotCost {
   std::int64_t n_rows = 0;
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;
   /// For decoders that draft: n_steps times the draft depth that the options request.
-  std::int64_t n_depth_asked = 0;
+  std::int64_t n_requested_depth = 0;
   /// For decoders that draft: the sums of the draft trees' depths and of the accepted tokens.
   std::int64_t n_draft_depth = 0, n_kept_of_depth = 0;
-  double seconds = 0;       // compute time of the runs, prompts included
+  double seconds = 0;       // compute time of the runs, including prefill
   double wall_seconds = 0;  // elapsed time
 
   /// Adds all counts and times.
@@ -101,16 +101,11 @@ struct TotProgress {
   int done = 0, n = 0;                // completions of this kind
 };
 
-/// The parts of a thought that prompts with the given use have written, in the order of the
-/// prompts.
+/// The parts of a thought, in the order of the prompts; only parts written by prompts with this
+/// `use`.
 std::string text_of(const Thought& thought,
                     std::span<const TotPrompt> prompts,
                     TotPrompt::Use use = TotPrompt::Use::Thought);
-
-/// Refuses options with which a decoder may end a text early (FastCoT's `stop`): a truncated thought could
-/// not be recognised.
-/// @throws Error(Usage)
-void refuse_early_stop(const std::string& decoder, const OptionValues& options);
 
 /// Searches all questions, one after the other. Reports the tree as events to watch.events.
 /// @param watch   first_run is the number of the first completion; `ended` is not called

@@ -11,7 +11,8 @@
 namespace engine {
 namespace {
 
-constexpr int kMaxField = 1'000'000;  // tokens, or levels of a tree
+// largest value of a field: a number of tokens, or of levels of a tree
+constexpr int kMaxField = 1'000'000;
 
 TotPrompt::Use use_named(const std::string& where, const std::string& name) {
   if (name == "thought") return TotPrompt::Use::Thought;
@@ -70,7 +71,7 @@ std::vector<TotPrompt> read_tot_prompts(const std::string& path) {
     prompts.push_back(std::move(prompt));
   });
   if (std::ranges::none_of(prompts, [](const auto& p) { return p.use == TotPrompt::Use::Thought; }))
-    throw Error(ErrorCode::BadInput, path + ": found no line of use thought, expected one");
+    throw Error(ErrorCode::BadInput, path + ": found no line with use \"thought\", expected one");
   return prompts;
 }
 

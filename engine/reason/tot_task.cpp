@@ -36,8 +36,8 @@ bool has(const Thought& thought, const char* part) {
 
 // --- sums ----------------------------------------------------------------------------------------
 
-/// The content words of a question: names, things, numbers, verbs. Two questions with the same set are
-/// taken for the same question.
+/// The content words of a question: names, things, numbers, verbs. Two questions with the same set count as
+/// the same question.
 std::set<std::string> content_words(std::string_view question) {
   static const std::set<std::string> small = {
       "a",    "an",  "and",  "are",   "did",  "do",   "does", "for",    "had",  "has",

@@ -29,13 +29,15 @@ class TotTask {
   virtual ~TotTask() = default;
   /// The question as text for the user.
   virtual std::string question(const Record& record) const = 0;
-  /// The slots of prompts after a chain. The search adds the parts of the current thought.
+  /// The slots of the prompts that follow a chain. The search adds the parts of the current
+  /// thought.
   virtual Slots slots(const Record& record, const ThoughtChain& chain) const = 0;
   /// Parses a completion of a part into the form that later prompts contain.
   /// @return  nothing if the text cannot be used
   virtual std::optional<std::string> parse(const std::string& part,
                                            std::string_view text) const = 0;
-  /// True if the chain needs no further thought. Its last thought may still lack parts.
+  /// True if the chain needs no further thought. May be called before all parts of the last thought
+  /// exist.
   virtual bool is_complete(const Record& record, const ThoughtChain& chain) const = 0;
   /// The short answer: from the text written after the chain, or from the chain itself.
   virtual std::string answer(const ThoughtChain& chain, std::string_view written) const = 0;

@@ -16,7 +16,7 @@ bool comparable(const Sampling& sampling);
 /// The tokens of one run.
 struct Ending {
   std::span<const TokenId> tokens;
-  bool whole = true;  // the run ended by itself, so its length is compared too
+  bool whole = true;  // true: the run ended by itself, so its length is compared too
 };
 
 /// Compares the tokens of two runs. If one of them was stopped, compares only up to its length. The

@@ -18,7 +18,7 @@ struct CompletionRequest {
   /// A sequence with the same tokens as prompt_tokens, whose keys and values are shared instead of
   /// computed again; null: none. Owned by the caller until run() returns.
   const Sequence* from = nullptr;
-  /// The run ends with the token that completes the first of these texts.
+  /// The run ends with the token that first completes one of these texts.
   std::vector<std::string> stop_texts;
   // value of the search state that this request continues (larger is better); the scheduler may use
   // it to choose
@@ -47,7 +47,7 @@ struct ScheduleTotals {
   Nanoseconds draft_prefill = 0;  // the draft model's part of `prefill`
   Nanoseconds target_busy = 0;    // forward, verify and commit
   Nanoseconds draft_busy = 0;     // propose
-  Nanoseconds drafting = 0;       // the part of draft_busy in runs that have a draft model
+  Nanoseconds drafting = 0;       // the part of draft_busy that belongs to runs with a draft model
   int n_runs = 0;
   std::int64_t n_tokens = 0;
   std::int64_t n_steps = 0;     // of all runs

@@ -34,8 +34,7 @@ Completion CompletionJob::complete(EventSink* events, ScheduleTotals& totals) {
       lane.own_model ? lane.own_model->detach(std::move(lane.sequence)) : std::move(lane.sequence);
   if (events) events->push(finished_event(result, run));
   if (end.stop_reason() == StopReason::Text) {
-    // Keeps only the tokens of the text before the stop text, because a continuation starts from
-    // there.
+    // Keeps only the tokens before the stop text, because a continuation starts from there.
     const std::size_t at = result.text.size();
     std::size_t n = result.tokens.size();
     const auto text_of_first = [&](std::size_t n_tokens) {
@@ -90,7 +89,7 @@ std::unique_ptr<CompletionJob> begin_job(std::span<const CompletionRequest> requ
     std::unique_ptr<CompletionJob> job(new CompletionJob{
         request, index, run, prefill, std::move(lane), *models.target.model->tokenizer()});
     ensure(request.stop_texts.empty() || request.run.stop_texts.empty(),
-           "a request has either a task's stop texts or a user's stop strings");
+           "a request must not have both a task's stop texts and a user's stop strings");
     if (!request.stop_texts.empty())
       stop_at(job->lane, job->tokenizer, request.stop_texts, StopReason::Text);
     return job;
@@ -106,7 +105,7 @@ Sequence read_prompt(PromptCaches& prompts,
                      const std::function<bool(int, int)>& progress) {
   const std::vector<TokenId>& tokens = request.run.prompt_tokens;
   ensure(!request.from || std::ranges::equal(request.from->tokens(), tokens),
-         "a request continues a sequence with its own prompt's tokens");
+         "the continued sequence must begin with the tokens of the request's prompt");
   return prefilled(prompts, *models.target.model, tokens, request.from, progress,
                    decoder_named(request.run.decoder).reads_prompt_state);
 }

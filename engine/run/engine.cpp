@@ -218,7 +218,7 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
 void Engine::start(const StartRun& command) {
   if (race_) end_race();
   ensure(!command.lanes.empty() && command.lanes.size() <= kMaxLanes,
-         "a run has one to five lanes");
+         "a run must have 1 to 5 lanes");
   const std::vector<RunModels> models = loaded_by_lane(command);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<RunBegun> runs;
@@ -416,7 +416,7 @@ void Engine::report_finished() {
         result_of(*lane, run.request, run.model->model->tokenizer(), run.prefill_ms);
     events_.push(finished_event(result, lane->run));
     finished_[lane->run] = {run.model->request, run.request, result.tokens,
-                            ended_by_its_text(lane->sequence.stop_reason())};
+                            ended_by_token_or_limit(lane->sequence.stop_reason())};
   }
 }
 

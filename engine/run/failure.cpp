@@ -18,7 +18,8 @@ Failure current_failure() {
   } catch (const std::bad_alloc&) {
     return {static_cast<int>(ErrorCode::Resources), "out of memory; the runs so far are kept"};
   } catch (const std::system_error& error) {
-    // std::thread reports a missing thread this way, the standard library a missing lock.
+    // std::thread throws this if the system has no thread left, and locks throw it if they lack
+    // memory.
     const bool is_short = error.code() == std::errc::resource_unavailable_try_again ||
                           error.code() == std::errc::not_enough_memory;
     if (!is_short) return {70, fmt::format("internal error: {}; please report it", error.what())};

@@ -12,11 +12,11 @@
 namespace engine {
 namespace {
 
-/// Time between two calls of go_on() while waiting for the ranks.
+/// Time between two calls of keep_going() while waiting for the ranks.
 constexpr std::chrono::milliseconds kReadyPeriod{100};
 
-/// The exception that is being handled, for the caller of rank 0. If it is an Error, its message is
-/// extended by the rank and its device.
+/// Returns the exception that is being handled, for the caller of rank 0. Adds the rank and its
+/// device to the message of an Error.
 std::exception_ptr failure_of_rank(int rank, const std::string& device) {
   try {
     throw;
@@ -87,7 +87,7 @@ void LookaheadRanks::serve(int rank) {
   } catch (...) {
     exchange_.fail(failure_of_rank(rank, others_[static_cast<std::size_t>(rank - 1)].device));
   }
-  // wakes wait_until_ready(), which checks if the exchange has ended
+  // wakes wait_until_ready(), which then checks whether the exchange has ended
   const std::lock_guard lock(ready_mutex_);
   ready_.notify_one();
 }
@@ -102,7 +102,8 @@ void LookaheadRanks::run_steps(int rank) {
   const RankPlace& place = others_[static_cast<std::size_t>(rank - 1)];
   const DecoderContext& first = run_.context;
   Limits limits = first.limits;
-  limits.text_end = nullptr;  // rank 0 checks stop strings and then makes no further step
+  // only rank 0 checks stop strings: when one is complete, it makes no further step
+  limits.text_end = nullptr;
   LookaheadRank model(place.model, exchange_.of(rank));
   std::unique_lock at_work(place.at_work);
   Lane lane{
@@ -126,14 +127,14 @@ void LookaheadRanks::run_steps(int rank) {
   while (wait_for_step()) stepper.step(lanes);
 }
 
-void LookaheadRanks::wait_until_ready(const std::function<bool()>& go_on) {
+void LookaheadRanks::wait_until_ready(const std::function<bool()>& keep_going) {
   const auto is_over = [this] {
     return n_ready_ == static_cast<int>(others_.size()) || exchange_.ended();
   };
   {
     std::unique_lock lock(ready_mutex_);
     while (!ready_.wait_for(lock, kReadyPeriod, is_over)) {
-      if (go_on && !go_on())
+      if (keep_going && !keep_going())
         throw Error(ErrorCode::Cancelled, "prefill: stopped while other ranks read the prompt");
     }
   }
@@ -143,9 +144,9 @@ void LookaheadRanks::wait_until_ready(const std::function<bool()>& go_on) {
 std::vector<StepOutput> LookaheadRanks::forward(std::span<const BatchItem> items, Wants wants) {
   if (!at_work_) return first_.forward(items, wants);
   struct AtWork {
-    explicit AtWork(const std::function<void(bool)>& tell) : tell_(tell) { tell_(true); }
-    ~AtWork() { tell_(false); }
-    const std::function<void(bool)>& tell_;
+    explicit AtWork(const std::function<void(bool)>& report) : report_(report) { report_(true); }
+    ~AtWork() { report_(false); }
+    const std::function<void(bool)>& report_;
   } const at_work(at_work_);
   return first_.forward(items, wants);
 }

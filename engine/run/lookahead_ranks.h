@@ -49,9 +49,9 @@ class LookaheadRanks final : public LaneModel {
   ~LookaheadRanks() override;
 
   /// Blocks until every rank has read the prompt.
-  /// @param go_on  called every 100 ms; false ends the wait with Error(Cancelled). May be empty
+  /// @param keep_going  called every 100 ms; false ends the wait with Error(Cancelled). May be empty
   /// @throws  the exception of a rank that failed
-  void wait_until_ready(const std::function<bool()>& go_on = {});
+  void wait_until_ready(const std::function<bool()>& keep_going = {});
 
   int vocab_size() const override { return model_.vocab_size(); }
   int max_seq_len() const override { return model_.max_seq_len(); }

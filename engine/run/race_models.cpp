@@ -21,7 +21,7 @@ std::vector<RunModels> models_of_lanes(
   const auto in_rounds = [&](const LaneRequest& lane) {
     return several_texts && takes_turns(lane.decoder);
   };
-  // by model: the decoders of its lanes, without SEED lanes that run in rounds
+  // for each model the decoders of its lanes; SEED lanes that run in rounds are left out
   std::map<std::string, std::vector<std::string>> decoders;
   for (const LaneRequest& lane : lanes) {
     std::vector<std::string>& its = decoders[model_of(lane)];

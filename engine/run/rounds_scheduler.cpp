@@ -219,7 +219,7 @@ class JobRounds final : public RoundsWork {
   }
 
   /// Updates the peak sizes of the target's caches. Only this thread changes these caches, even
-  /// while the other thread uses the branch.
+  /// while the other thread drafts for the branch.
   void count_caches() {
     std::int64_t own = 0;
     for (const Place& place : jobs_)
@@ -245,7 +245,7 @@ class JobRounds final : public RoundsWork {
   std::size_t next_ = 0;
   int n_done_ = 0;
   Nanoseconds compute_ = 0;
-  std::int64_t draft_cache_bytes_ = 0;  // peak; written by the thread that drafts
+  std::int64_t draft_cache_bytes_ = 0;  // peak size; written by the thread that drafts
   std::mutex retired_mutex_;
   std::vector<std::unique_ptr<Decoder>> retired_;
 };
@@ -327,7 +327,7 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
 
 const OverlapTuner* RoundsScheduler::tuner() const {
   const auto* measured = dynamic_cast<const MeasuredOverlap*>(overlap_.get());
-  return measured ? measured->most_that_measured() : nullptr;
+  return measured ? measured->largest_measured() : nullptr;
 }
 
 /// Emits a notice about the chosen mode if it has changed since the last notice.
@@ -335,16 +335,16 @@ void RoundsScheduler::report_choice(EventSink& events) {
   const OverlapTuner* found = tuner();
   if (!found) return;
   const std::string choice =
-      found->keeps_at_once() ? "while the target verifies" : "in turn with the target";
+      found->keeps_overlapped() ? "while the target verifies" : "in turn with the target";
   if (choice == reported_) return;
   reported_ = choice;
-  std::string why = fmt::format("a text's round took {:.2f} ms in turn, ",
+  std::string why = fmt::format("a round of a text took {:.2f} ms in turn, ",
                                 static_cast<double>(found->in_turn()) * 1e-6);
-  why += found->was_spared() ? "too little of it drafting to gain by"
-                             : fmt::format("{:.2f} ms with both at once",
-                                           static_cast<double>(found->overlapped()) * 1e-6);
+  why += found->was_probe_skipped()
+             ? "of which drafting was too small a part to gain from overlapping"
+             : fmt::format("{:.2f} ms overlapped", static_cast<double>(found->overlapped()) * 1e-6);
   events.push(Notice{now_ns(), Notice::Level::Info,
-                     fmt::format("seed: the draft works {}; {}", choice, why)});
+                     fmt::format("seed: the draft model works {}; {}", choice, why)});
 }
 
 std::map<std::string, double> RoundsScheduler::figures() const {
@@ -365,8 +365,8 @@ std::map<std::string, double> RoundsScheduler::figures() const {
     figures["overlap"] = ms(work) / ms(totals_.wall);
   }
   if (const OverlapTuner* found = tuner()) {
-    figures["overlap_chosen"] = found->keeps_at_once();
-    figures["overlap_looks"] = found->n_looks();
+    figures["overlap_chosen"] = found->keeps_overlapped();
+    figures["overlap_looks"] = found->n_probes();
     figures["overlap_changes"] = found->n_changes();
     figures["in_turn_round_ms"] = ms(found->in_turn());
     if (found->overlapped() > 0) figures["overlapped_round_ms"] = ms(found->overlapped());
@@ -381,7 +381,7 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   figures["round_draft_ms"] = draft;
   const double together =
       static_cast<double>(totals_.n_steps) / static_cast<double>(rounds_.n_verifications);
-  figures["rounds_bound"] = rounds_bound(rounds_.most_branches, 1, draft, verify, together);
+  figures["rounds_bound"] = speedup_bound(rounds_.most_branches, 1, draft, verify, together);
   return figures;
 }
 

@@ -6,7 +6,7 @@
 //   cost      two caches per branch (target and draft), which share prompts; the weights of each
 //             model exist once
 //   differs   one thread drafts for all branches, so the speed-up of rounds is at most 2
-//             (rounds_bound()); in the published program the branches wait for each other
+//             (speedup_bound()); in the published program the branches wait for each other
 #pragma once
 
 #include <map>
@@ -30,8 +30,9 @@ struct RoundsSettings {
   int n_together = 1;  // largest number of branches in one forward of the target
   std::string policy = "fcfs";
   std::string overlap = "auto";
-  int target_threads = 0;  // while both models work at the same time; 0: all threads of its device
-  int draft_threads = 1;   // while both models work at the same time
+  // the target's threads while both models work at the same time; 0: all threads of its device
+  int target_threads = 0;
+  int draft_threads = 1;  // while both models work at the same time
 };
 /// The schedule's part of the options of `seed`.
 RoundsSettings rounds_settings(const SeedOptions& options);
@@ -52,7 +53,7 @@ class RoundsScheduler : public Scheduler {
   ///     target_idle_ms, draft_idle_ms
   ///     draft_prefill_ms                         the draft's part of prefill_ms
   ///     round_draft_ms, round_verify_ms          means of one draft and of one verification
-  ///     rounds_bound                             bound of the speed-up: rounds_bound() for
+  ///     rounds_bound                             bound of the speed-up: speedup_bound() for
   ///                                              most_branches, these means and the mean number of
   ///                                              branches per verification
   ///     overlap                                  (compute of both models, including prompts) /
@@ -73,7 +74,7 @@ class RoundsScheduler : public Scheduler {
 
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Overlap> overlap_;
-  std::string reported_;        // the mode in the last notice
+  std::string reported_;        // the mode that the last notice reported
   PromptCaches prompts_;        // of the target; used by its thread
   PromptCaches draft_prompts_;  // of the draft; used by the thread that drafts
   ScheduleTotals totals_;

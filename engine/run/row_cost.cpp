@@ -68,10 +68,9 @@ double row_cost_ms(LanguageModel& model,
 
 std::vector<int> rows_along(const TokenTree& tree, std::span<const TokenId> tokens) {
   if (tokens.empty()) return {};
-  std::vector<std::size_t>
-      // [rows] number of leading tokens that the chain of rows to this row matches; 0: it does not
-      // match
-      held;
+  // [rows] length of the chain of rows that ends with this row, if its tokens are the first ones of
+  // `tokens`; else 0
+  std::vector<std::size_t> held;
   for (int row = 0; row < tree.n_rows(); row++) {
     const int parent = tree.parent[static_cast<std::size_t>(row)];
     const std::size_t before = parent < 0 ? 0 : held[static_cast<std::size_t>(parent)];

@@ -277,8 +277,8 @@ RunFinished finished_event(const RunResult& result, RunId run) {
 
 namespace {
 
-/// Makes the lane of run_to_end(). If the run is stopped while it reads its prompt, this emits its
-/// RunFinished event; without an end the run would look cut off in a recording.
+/// Makes the lane of run_to_end(). If the run is stopped while it reads its prompt, emits its
+/// RunFinished event, because a run without an end looks cut off in a recording.
 Lane begin_lane(const RunModels& models,
                 const RunRequest& request,
                 RunId run,
@@ -342,7 +342,7 @@ RunResult run_to_end(const RunModels& models,
   } catch (...) {
     const Failure failure = current_failure();
     if (events && !failure.is_stop()) events->push(failed_event(failure, run));
-    // A device's error message names only kernels, so the step is added.
+    // Adds the step to a device's error message, which names only kernels.
     if (at_step >= 0 && failure.code == static_cast<int>(ErrorCode::Device))
       throw Error(ErrorCode::Device, fmt::format("{}; at step {}", failure.message, at_step));
     throw;

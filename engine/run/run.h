@@ -20,7 +20,7 @@ namespace engine {
 struct RunRequest {
   std::string prompt_id;
   std::string prompt;
-  // tokens of `prompt`; without a tokenizer only these are given
+  // tokens of `prompt`; without a tokenizer `prompt` is empty and only these are set
   std::vector<TokenId> prompt_tokens;
   std::string decoder = "ar";
   OptionValues options;  // as given; parse_options() checks them
@@ -45,7 +45,7 @@ struct RunRequest {
 
 /// The first difference between a run and plain decoding. A margin is the score of the token that
 /// the run chose at this place minus the second best score: a tiny margin means rounding, a large
-/// one a fault. A margin is unset if that run had already ended.
+/// one a fault. A margin is unset if that run had ended before this place.
 struct Difference {
   int at = 0;  // index among generated tokens
   std::optional<float> margin, margin_of_ar;

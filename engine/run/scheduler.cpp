@@ -143,7 +143,7 @@ RunModels models_for(ModelStore& store,
   ModelRequest target = request;
   target.own_threads = seed->target_threads;
   int draft_threads = seed->draft_threads;
-  if (seed->overlap != "always") {  // in turn, each model works with all threads
+  if (seed->overlap != "always") {  // when the models take turns, each works with all threads
     const int all = store.device(request.device).n_threads();
     if (target.own_threads <= all) target.own_threads = 0;
     draft_threads = std::max(draft_threads, all);
@@ -169,7 +169,7 @@ void add_ranks(ModelStore& store,
 
 BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)
     : models_(models), n_at_once_(n_at_once), prompts_(*models.target.model) {
-  ensure(n_at_once > 0, "a batch holds at least one request");
+  ensure(n_at_once > 0, "a batch must have at least one request");
 }
 
 std::vector<Completion> BatchScheduler::run(std::span<const CompletionRequest> requests,

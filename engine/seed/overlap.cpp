@@ -8,17 +8,17 @@
 namespace engine {
 namespace {
 
-constexpr std::size_t kLookSamples = 3;
+constexpr std::size_t kProbeSamples = 3;
 constexpr std::size_t kKeptSamples = 5;
 constexpr int kFirstPause = 48, kLongestPause = 768;
 // The other mode becomes the kept one only if it is faster by this factor.
 constexpr double kQuicker = 1.03;
 // If the kept mode's time changes by this factor, the load has changed.
 constexpr double kChanged = 1.25;
-// One round that is slower by this factor ends a probe.
+// A probe ends after its first round if that is slower by this factor.
 constexpr double kHopeless = 1.3;
-// Two rounds that are slower by this factor end a probe. The next probes are then delayed by the
-// factor kRarer.
+// A probe ends after its second round if both rounds are slower by this factor. The pauses until
+// later probes are then multiplied by kRarer.
 constexpr double kUnlikely = 1.15;
 constexpr int kRarer = 4;
 
@@ -47,20 +47,20 @@ OverlapTuner::OverlapTuner(const OverlapTuner* like) {
 
 void OverlapTuner::measured(const RoundTime& per_text) {
   samples_.push_back(per_text);
-  if (looking_) {
+  if (probing_) {
     const Nanoseconds least = std::ranges::min(samples_, {}, &RoundTime::whole).whole;
     const double quickest = ratio(least, of_kept());
     const bool is_slower = quickest > (samples_.size() == 1 ? kHopeless : kUnlikely);
-    if (is_slower || samples_.size() == kLookSamples) finish_probe(median(samples_));
+    if (is_slower || samples_.size() == kProbeSamples) finish_probe(median(samples_));
     return;
   }
   if (candidate_ > 0) {
-    if (samples_.size() == kLookSamples) confirm();
+    if (samples_.size() == kProbeSamples) confirm();
     return;
   }
   n_since_++;
-  if (!knows()) {
-    if (samples_.size() == kLookSamples) probe_if_it_may_pay();
+  if (!has_measurements()) {
+    if (samples_.size() == kProbeSamples) probe_if_it_may_pay();
     return;
   }
   if (samples_.size() > kKeptSamples) samples_.erase(samples_.begin());
@@ -70,7 +70,7 @@ void OverlapTuner::measured(const RoundTime& per_text) {
   const double now = ratio(median(samples_), of_kept());
   const bool has_changed =
       (now > kChanged || now * kChanged < 1) && (!lost_ || n_since_ >= kFirstPause);
-  // restarts the backoff even if the coming probe changes nothing
+  // sets the pause back to the shortest one, even if the next probe changes nothing
   if (has_changed) pause_ = kFirstPause / 2;
   if (has_changed || n_since_ >= pause_) probe_if_it_may_pay();
 }
@@ -78,22 +78,22 @@ void OverlapTuner::measured(const RoundTime& per_text) {
 void OverlapTuner::probe_if_it_may_pay() {
   of_kept() = median(samples_);
   const Nanoseconds drafting = kept_ ? 0 : median(samples_, &RoundTime::drafting);
-  spared_ = !kept_ && !is_quicker(of_kept() - drafting);
-  if (spared_) return settle(/*changed=*/false);
+  probe_skipped_ = !kept_ && !is_quicker(of_kept() - drafting);
+  if (probe_skipped_) return schedule_next_probe(/*changed=*/false);
   samples_.clear();
-  looking_ = true;
-  n_looks_++;
+  probing_ = true;
+  n_probes_++;
 }
 
 void OverlapTuner::finish_probe(Nanoseconds other) {
-  looking_ = false;
+  probing_ = false;
   median_[kept_ ? 0 : 1] = other;
   lost_ = ratio(other, of_kept()) > kUnlikely;
   if (is_quicker(other)) {
     candidate_ = other;
     samples_.clear();
   } else {
-    settle(/*changed=*/false);
+    schedule_next_probe(/*changed=*/false);
   }
 }
 
@@ -108,10 +108,10 @@ void OverlapTuner::confirm() {
     n_changes_++;
   }
   candidate_ = 0;
-  settle(changed);
+  schedule_next_probe(changed);
 }
 
-void OverlapTuner::settle(bool changed) {
+void OverlapTuner::schedule_next_probe(bool changed) {
   const int first = kFirstPause * (lost_ ? kRarer : 1);
   // the first probe, or the load has changed
   const bool restarts = changed || pause_ < kFirstPause;
@@ -124,23 +124,24 @@ bool OverlapTuner::is_quicker(Nanoseconds other) {
   return static_cast<double>(other) * kQuicker < static_cast<double>(of_kept());
 }
 
-const OverlapTuner* MeasuredOverlap::nearest_that_knows(int n_branches) const {
+const OverlapTuner* MeasuredOverlap::nearest_measured(int n_branches) const {
   const OverlapTuner* nearest = nullptr;
   int distance = 0;
   for (const auto& [n, tuner] : tuners_) {
     const int d = std::abs(n - n_branches);
-    if (!tuner.knows() || (nearest && d > distance)) continue;
+    if (!tuner.has_measurements() || (nearest && d > distance)) continue;
     nearest = &tuner;
     distance = d;
   }
   return nearest;
 }
 
-const OverlapTuner* MeasuredOverlap::most_that_measured() const {
+const OverlapTuner* MeasuredOverlap::largest_measured() const {
   // A tuner that copied its mode from another one may not have measured both modes.
   const OverlapTuner* found = nullptr;
   for (const auto& [n, tuner] : tuners_)
-    if (tuner.in_turn() > 0 && (tuner.overlapped() > 0 || tuner.was_spared())) found = &tuner;
+    if (tuner.in_turn() > 0 && (tuner.overlapped() > 0 || tuner.was_probe_skipped()))
+      found = &tuner;
   return found;
 }
 
@@ -148,13 +149,13 @@ bool MeasuredOverlap::at_once(int n_branches) const {
   if (n_branches < 2) return false;
   const auto found = tuners_.find(n_branches);
   if (found != tuners_.end()) return found->second.at_once();
-  const OverlapTuner* nearest = nearest_that_knows(n_branches);
-  return nearest && nearest->keeps_at_once();
+  const OverlapTuner* nearest = nearest_measured(n_branches);
+  return nearest && nearest->keeps_overlapped();
 }
 
 void MeasuredOverlap::measured(int n_branches, const RoundTime& per_text) {
   if (n_branches < 2) return;
-  tuners_.try_emplace(n_branches, nearest_that_knows(n_branches)).first->second.measured(per_text);
+  tuners_.try_emplace(n_branches, nearest_measured(n_branches)).first->second.measured(per_text);
 }
 
 const std::vector<std::string>& overlap_names() {

@@ -50,10 +50,10 @@ class FixedOverlap final : public Overlap {
 ///            other mode was slower by more than 15 %, the first pause is four times longer and the
 ///            pause quadruples
 ///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe starts
-///            immediately, or after the shortest pause if the other mode was slower by more than 15
-///            % in the last probe
+///            immediately, or after the shortest pause if the last probe found the other mode slower
+///            by more than 15 %
 ///   spared   skips a probe of overlapped rounds if they could not be faster even if drafting took
-///            no time: the target's part of a round alone takes too long
+///            no time, because the target's part of a round alone takes too long
 class OverlapTuner {
  public:
   /// Starts in the mode "in turn", without measurements.
@@ -63,23 +63,23 @@ class OverlapTuner {
   /// @param like  null: as the default constructor
   explicit OverlapTuner(const OverlapTuner* like);
   /// The mode of the next round: true if both models work at the same time.
-  bool at_once() const { return looking_ ? !kept_ : kept_; }
+  bool at_once() const { return probing_ ? !kept_ : kept_; }
   /// Reports a branch's round time in that mode.
   void measured(const RoundTime& per_text);
 
-  /// The kept mode: true if overlapped. The mode is in turn until a measurement shows that
-  /// overlapping is faster.
-  bool keeps_at_once() const { return kept_; }
-  /// True if the choice is based on measurements: of both modes, of one mode if that was enough, or
-  /// of the tuner that this one was copied from.
-  bool knows() const { return pause_ > 0; }
+  /// The kept mode: true if overlapped, false if in turn. It starts with in turn, or with the mode of
+  /// the tuner that the constructor copied.
+  bool keeps_overlapped() const { return kept_; }
+  /// True if measurements support the kept mode: a probe has ended, a probe was skipped because it
+  /// could not succeed, or the mode was copied from another tuner.
+  bool has_measurements() const { return pause_ > 0; }
   /// The last median of rounds in turn; 0: not measured.
   Nanoseconds in_turn() const { return median_[0]; }
   /// The last median of overlapped rounds; 0: not measured.
   Nanoseconds overlapped() const { return median_[1]; }
   /// True if the last probe was skipped because drafting took too little of a round.
-  bool was_spared() const { return spared_; }
-  int n_looks() const { return n_looks_; }      ///< number of probes of the mode that was not kept
+  bool was_probe_skipped() const { return probe_skipped_; }
+  int n_probes() const { return n_probes_; }    ///< number of probes of the mode that was not kept
   int n_changes() const { return n_changes_; }  ///< number of changes of the kept mode
 
  private:
@@ -87,19 +87,19 @@ class OverlapTuner {
   void probe_if_it_may_pay();
   void finish_probe(Nanoseconds other);
   void confirm();
-  void settle(bool changed);
+  void schedule_next_probe(bool changed);
   bool is_quicker(Nanoseconds other);
 
-  bool kept_ = false, looking_ = false;
+  bool kept_ = false, probing_ = false;
   // true if the other mode was so much slower in the last probe that the next probe can wait
   bool lost_ = false;
   Nanoseconds median_[2] = {0, 0};  // in turn, overlapped
   Nanoseconds candidate_ = 0;       // the median of a faster mode that is not confirmed yet
-  bool spared_ = false;
+  bool probe_skipped_ = false;
   std::vector<RoundTime> samples_;
   int n_since_ = 0;  // rounds since the last probe
   int pause_ = 0;    // rounds until the next one; 0: no probe yet
-  int n_looks_ = 0, n_changes_ = 0;
+  int n_probes_ = 0, n_changes_ = 0;
 };
 
 /// overlap=auto: one tuner per number of active branches, because this number changes a round's
@@ -114,11 +114,11 @@ class MeasuredOverlap final : public Overlap {
   const std::map<int, OverlapTuner>& tuners() const { return tuners_; }
   /// The tuner with the most branches among those that have measured both modes, or one mode if
   /// that was enough; null: none.
-  const OverlapTuner* most_that_measured() const;
+  const OverlapTuner* largest_measured() const;
 
  private:
-  /// The tuner with the nearest number of branches that knows(); null: none has measured yet.
-  const OverlapTuner* nearest_that_knows(int n_branches) const;
+  /// The tuner with the nearest number of branches among those with measurements; null: none.
+  const OverlapTuner* nearest_measured(int n_branches) const;
   std::map<int, OverlapTuner> tuners_;
 };
 

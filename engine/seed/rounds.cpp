@@ -24,7 +24,7 @@ Nanoseconds Rounds::move(int branch, Stage from, Stage to, Nanoseconds t) {
   ensure(branch >= 0 && branch < n_branches(), "there is no such branch");
   Place& moved = place(branch);
   ensure(moved.stage == from, "a branch must be in the stage that the transition starts from");
-  ensure(t >= moved.since, "time does not go back");
+  ensure(t >= moved.since, "the time must not decrease");
   const Nanoseconds spent = t - moved.since;
   moved.stage = to;
   moved.since = t;
@@ -160,7 +160,7 @@ void Rounds::measure(int n_texts, Nanoseconds t) {
   measuring_.drafting = 0;
 }
 
-double rounds_bound(
+double speedup_bound(
     int n_branches, int n_drafts, double t_draft, double t_verify, double n_together) {
   const double share = t_verify / n_together;
   const double period = std::max({(t_draft + t_verify) / n_branches, share, t_draft / n_drafts});

@@ -47,7 +47,8 @@ struct RoundsTotals {
   Nanoseconds drafting = 0;
   Nanoseconds verifying = 0;
   Nanoseconds target_idle = 0;  // time in which the target had no drafts to verify
-  // time in which no branch had label 1; with several drafts, counted only once
+  // time in which no branch waited for the draft model: from a draft_next() that returned none to
+  // the next draft. With several drafting threads, others may be drafting during this time
   Nanoseconds draft_idle = 0;
 };
 
@@ -142,7 +143,8 @@ class Rounds {
   // -1: the resource is busy, or the rounds have not started
   Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;
   RoundsTotals totals_;
-  bool empties_queue_ = false;  // in turn: the target has begun to empty the queue
+  // if the models work in turn: the target has begun to empty the queue
+  bool empties_queue_ = false;
   // number of active branches when verify_next() last ran. A place that became free since then
   // still counts, because the next request takes it
   int n_active_ = 0;
@@ -182,15 +184,15 @@ class RoundsWork {
 
 /// Upper bound of the speed-up of rounds over drafting and verifying in turn. A round of a branch
 /// takes t_draft + t_verify. It occupies the target for t_verify, and each of `n_drafts` parallel
-/// drafts for t_draft / n_drafts on average: (t_draft + t_verify) / max((t_draft + t_verify) / n,
-/// t_verify, t_draft / n_drafts) With one draft per branch this is the paper's min(n, (t_draft +
-/// t_verify) / t_verify). With one drafting thread for all branches it is at most 2. If one
-/// verification takes m branches, each branch bears 1/m of its cost (also in turn), but waits for
-/// the whole verification: (t_draft + t_verify / m) / max((t_draft + t_verify) / n, t_verify / m,
-/// t_draft / n_drafts)
+/// drafts for t_draft / n_drafts on average, so the bound is
+///   (t_draft + t_verify) / max((t_draft + t_verify) / n, t_verify, t_draft / n_drafts)
+/// With one draft per branch this is the paper's min(n, (t_draft + t_verify) / t_verify). With one
+/// drafting thread for all branches it is at most 2. If one verification covers m branches, each
+/// branch bears 1/m of its cost (also in turn), but waits for the whole verification:
+///   (t_draft + t_verify / m) / max((t_draft + t_verify) / n, t_verify / m, t_draft / n_drafts)
 /// @param t_draft, t_verify  durations of a draft and of a whole verification
 /// @param n_together         m, the mean number of branches in a verification
-double rounds_bound(
+double speedup_bound(
     int n_branches, int n_drafts, double t_draft, double t_verify, double n_together = 1);
 
 }  // namespace engine

@@ -111,7 +111,7 @@ std::optional<Admitted> ScriptedWork::begin(int branch) {
 
 void ScriptedWork::draft(int branch) {
   ensure(places_.at(static_cast<std::size_t>(branch)).request >= 0,
-         "a free place has nothing to draft for");
+         "the place has no request to draft for");
 }
 
 std::vector<VerifiedBranch> ScriptedWork::verify(std::span<const int> branches) {

@@ -63,7 +63,7 @@ class ScriptedWork final : public RoundsWork {
   };
   std::vector<ScriptedRequest> requests_;
   std::size_t next_ = 0;
-  std::vector<Place> places_;  // [branches] at most one for each request
+  std::vector<Place> places_;  // [branches] indices of requests, at most one for each branch
   std::vector<int> ended_;
 };
 

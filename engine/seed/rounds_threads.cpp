@@ -109,7 +109,7 @@ class TwoThreads {
         lock.lock();
         rounds_.drafted(*branch, now_ns());
       } else {
-        wait_for_draft(lock, between);  // for a draft that began while the models overlapped
+        wait_for_draft(lock, between);  // waits for a draft that began while the models overlapped
       }
     }
     return {};
@@ -160,7 +160,7 @@ class TwoThreads {
 
   Rounds& rounds_;
   RoundsWork& work_;
-  std::mutex mutex_;  // guards the rounds and the members below
+  std::mutex mutex_;  // guards the rounds and the members declared below
   std::condition_variable to_draft_, to_verify_;
   // true if the draft may work during the current verification; only the target's thread uses this
   // member

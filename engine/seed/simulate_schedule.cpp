@@ -89,7 +89,8 @@ class Times final : public EventSink {
   }
   void waited(const Waiting& e) {
     if (e.resource != "target") return;
-    const ScheduleTurn& turn = schedule_.turns[next(e.run) - 1];  // Dequeued comes before Waiting
+    // the Dequeued event precedes the Waiting event
+    const ScheduleTurn& turn = schedule_.turns[next(e.run) - 1];
     schedule_.idle.push_back(
         {.begin = offset_ + e.since, .end = offset_ + e.t, .run = turn.run, .branch = e.branch});
   }
@@ -99,7 +100,7 @@ class Times final : public EventSink {
   Nanoseconds offset_, verify_;
 };
 
-/// A copy of the schedule with the turns of each run in succession, and without times.
+/// A copy of the schedule without times, in which the turns of a run follow each other.
 Schedule untimed(const Schedule& recorded, std::span<const Text> texts, int n_branches) {
   Schedule schedule;
   schedule.n_branches = n_branches;
@@ -160,8 +161,8 @@ SimulatedSchedule simulate_schedule(const Schedule& recorded, const SimulatedSta
   simulated.in_turn =
       static_cast<Nanoseconds>(simulated.schedule.turns.size()) * (stages.draft + stages.verify);
   simulated.bound =
-      rounds_bound(stages.n_branches, stages.n_drafts > 0 ? stages.n_drafts : stages.n_branches,
-                   static_cast<double>(stages.draft), static_cast<double>(stages.verify));
+      speedup_bound(stages.n_branches, stages.n_drafts > 0 ? stages.n_drafts : stages.n_branches,
+                    static_cast<double>(stages.draft), static_cast<double>(stages.verify));
   return simulated;
 }
 

@@ -52,17 +52,18 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
   for (const std::string& name : given) {
     const std::string directory = find_model(name, assets_dir_);
     const auto found = heads_kind(directory, limits);
-    // throws, naming what the folder holds instead
+    // throws an error that names the content of the folder
     if (!found) open_heads(directory, &target, limits);
     if (found == kind) return directory;
   }
   const std::string named = heads_of_card(target.path, kind, limits);
   if (!named.empty())
     return find_model(beside_or_named(target.path, named, assets_dir_), assets_dir_);
-  throw Error(ErrorCode::Usage,
-              fmt::format("{} needs draft heads: the card of {} names none, and none are given; "
-                          "name them with --heads NAME|DIR",
-                          name_of(kind), target.name));
+  throw Error(
+      ErrorCode::Usage,
+      fmt::format(
+          "{} needs draft heads: the card of {} names none; name them with --heads NAME|DIR",
+          name_of(kind), target.name));
 }
 
 std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
@@ -77,7 +78,7 @@ std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
   if (loaded && is_there(*loaded, directory)) return std::nullopt;
   WantedHeads wanted{.files = open_heads(directory, &target, limits), .plan = {}};
   for (const std::string& name : given) {
-    std::string notice = notice_of_two_models(name, assets_dir_);
+    std::string notice = ambiguous_name_notice(name, assets_dir_);
     if (!notice.empty() && find_model(name, assets_dir_) == directory)
       wanted.files.notices.push_back(std::move(notice));
   }
@@ -85,7 +86,7 @@ std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
   wanted.plan = memory_plan(config, options.dtype, /*with_table=*/on_cpu);
   if (!on_cpu) {
     const MemoryPlan table{.workspace = static_cast<double>(gram_table_bytes(config))};
-    refuse_what_does_not_fit(wanted.files.name, options.scale, table, available_memory_bytes());
+    check_memory(wanted.files.name, options.scale, table, available_memory_bytes());
   }
   return wanted;
 }
@@ -142,7 +143,8 @@ RunModels ModelStore::get_for(const ModelRequest& request,
     }
   }
   const ReservedMemory reserved(reserved_, plan);
-  // A target that is already loaded stays while room is made for its heads.
+  // Keeps a target that is already loaded while other models are unloaded to make room for its
+  // heads.
   if (target && !wanted.empty())
     make_room(request.device,
               fmt::format("{} with {}", target->files.name, wanted.front().files.name),

@@ -18,13 +18,14 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr int kPrefillRows = 256;
-// the largest number of rows of a step, and of a GPU's matrix product
+// Rows of the largest step that the plan covers. A GPU's matrix product computes this many rows at
+// a time, so a larger step needs no more scratch memory for it.
 constexpr int kStepRows = 128;
 constexpr int kFirstPages = 8;  // number of cache pages that a GPU allocates at once when it starts
 constexpr double kChunk = kernels::kPageSize;
 // Constants of a GPU. kPackSlab: bytes of raw rows in memory while a matrix is packed.
-// kMostPartials: the largest size of attention's partial results. The third: a matrix product with
-// at least this many outputs is not split over k (split-K).
+// kMostPartials: the largest size of attention's partial results. kWideOutputs: a matrix product
+// with at least this many outputs does not use split-K.
 constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 12'288;
 constexpr double kUnpackSlab = 64 << 20;  // bytes of a matrix unpacked for cuBLAS
 
@@ -176,14 +177,16 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   const double matrices = qkv * dim + dim * q + 3 * hidden * dim;
   const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
 
-  const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // number of values in all buffers
+  const double n_tables_of_rope = config.local_rope ? 2 : 1;
+  // number of values in all buffers
+  const double row = 2 * dim + qkv + q + 3 * hidden + n_tables_of_rope;
   const PrefillChunk prompt = largest_chunk(config, prompt_block);
   const int n_rows = std::max(prompt.n_rows, kStepRows);
   const int first_pages = std::max(kFirstPages, prompt.n_rows / kernels::kPageSize);
-  const double workspace = sizeof(float) * n_rows * row + sizeof(float) * kStepRows * vocab +
-                           2 * size * n_rows * kv * n_layers +
-                           scratch_bytes(config, dtype, prompt) +
-                           sizeof(float) * first_pages * kChunk * config.head_dim;
+  const double workspace =
+      sizeof(float) * n_rows * row + sizeof(float) * kStepRows * vocab +
+      2 * size * n_rows * kv * n_layers + scratch_bytes(config, dtype, prompt) +
+      sizeof(float) * n_tables_of_rope * first_pages * kChunk * config.head_dim;
   const double page =
       static_cast<double>(ops.page_bytes(dtype, config.n_kv_heads, config.head_dim));
   return {.weights = n_tables * packed(vocab, dim) + n_layers * layer + sizeof(float) * vectors,
@@ -215,11 +218,11 @@ std::string size_words(double bytes) {
   return fmt::format("{:.1f} MB", bytes * 1e-6);
 }
 
-void refuse_what_does_not_fit(const std::string& name,
-                              const ModelScale& scale,
-                              const MemoryPlan& plan,
-                              std::int64_t available,
-                              const std::string& gpu) {
+void check_memory(const std::string& name,
+                  const ModelScale& scale,
+                  const MemoryPlan& plan,
+                  std::int64_t available,
+                  const std::string& gpu) {
   if (plan.needed() <= static_cast<double>(available)) return;
   const bool is_scaled = !(scale == ModelScale{});
   throw Error(

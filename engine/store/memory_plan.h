@@ -60,10 +60,10 @@ std::string size_words(double bytes);
 /// @param available  bytes
 /// @param gpu        name of the GPU whose memory it is; empty: the host
 /// @throws Error(Resources)  with both sizes, if the plan needs more than `available`
-void refuse_what_does_not_fit(const std::string& name,
-                              const ModelScale& scale,
-                              const MemoryPlan& plan,
-                              std::int64_t available,
-                              const std::string& gpu = {});
+void check_memory(const std::string& name,
+                  const ModelScale& scale,
+                  const MemoryPlan& plan,
+                  std::int64_t available,
+                  const std::string& gpu = {});
 
 }  // namespace engine

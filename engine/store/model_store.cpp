@@ -113,7 +113,7 @@ void ModelStore::make_room(const std::string& device_name,
   const std::int64_t available = free_bytes(on);
   const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
   const std::string gpu = kernels::is_cpu(device_name) ? "" : device_name;
-  refuse_what_does_not_fit(name, scale, all, available + (is_known ? held : 0), gpu);
+  check_memory(name, scale, all, available + (is_known ? held : 0), gpu);
   while (all.needed() > static_cast<double>(free_bytes(on)) && unload_oldest(kept, &on)) {
   }
 }
@@ -170,7 +170,7 @@ std::unique_ptr<kernels::Device> ModelStore::open_gpu(const std::string& name) {
 }
 
 void ModelStore::drop_failed_devices() {
-  // by name, because a failure of one device object affects the whole GPU
+  // compares names, because a failure of one device object affects the whole GPU
   std::map<std::string, std::string> failed;
   const auto look = [&](const kernels::Device& device) {
     if (std::string why = device.failure(); !why.empty()) failed.emplace(device.name(), why);
@@ -211,8 +211,8 @@ std::int64_t ModelStore::free_bytes(kernels::Device& device) const {
 
 namespace {
 
-/// The request without its setting for notices about unused defaults, which does not affect the
-/// weights.
+/// The request without its setting for notices about unused defaults, so that requests that differ
+/// only in it share the weights.
 ModelRequest without_notices(ModelRequest request) {
   if (request.generation == GenerationUse::Silent) request.generation = GenerationUse::NotApplied;
   return request;
@@ -238,7 +238,7 @@ ModelStore::Wanted ModelStore::open(const ModelRequest& request) const {
                              .generation = request.generation,
                              .context = request.context,
                              .limits = request.limits});
-  if (std::string notice = notice_of_two_models(request.model, assets_dir_); !notice.empty())
+  if (std::string notice = ambiguous_name_notice(request.model, assets_dir_); !notice.empty())
     wanted.files.notices.push_back(std::move(notice));
   LoadOptions& options = wanted.options;
   options.dtype = dtype_of(request.dtype, wanted.files.stored_dtype);
@@ -300,10 +300,11 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
   draft_request.context = 0;
   draft_request.generation = GenerationUse::Silent;
   if (draft_request.model.empty()) {
-    throw Error(ErrorCode::Usage,
-                fmt::format("{} needs a draft model: the card of {} names none, and none is given; "
-                            "name one with --draft NAME|DIR",
-                            decoder, files.name));
+    throw Error(
+        ErrorCode::Usage,
+        fmt::format(
+            "{} needs a draft model: the card of {} names none; name one with --draft NAME|DIR",
+            decoder, files.name));
   }
 
   LoadedModel* proposes = find_loaded(draft_request);
@@ -441,24 +442,21 @@ std::vector<std::string> pair_notices(const RunModels& models) {
   const std::string ends = ids_words(target.config.eos_ids);
   if (const std::string own = ids_words(draft.config.eos_ids); own != ends)
     notices.push_back(
-        fmt::format("{}its end tokens are {} and the target's {}; a text ends where "
-                    "the target ends it",
+        fmt::format("{}its end tokens are {}, the target's {}; the target's end tokens are used",
                     names, own, ends));
   const std::string begins = ids_words(bos_of(target));
   if (const std::string own = ids_words(bos_of(draft)); own != begins)
     notices.push_back(
-        fmt::format("{}its begin token is {} and the target's {}; it reads what the "
-                    "target reads",
+        fmt::format("{}its begin token is {}, the target's {}; the target's begin token is used",
                     names, own, begins));
   if (const auto id = first_special_to_one(target, draft))
-    notices.push_back(
-        fmt::format("{}token {} is special to the {} alone; the target's meaning counts", names,
-                    *id, target.tokenizer->is_special(*id) ? "target" : "draft"));
+    notices.push_back(fmt::format("{}token {} is special only in the {}; the target decides", names,
+                                  *id, target.tokenizer->is_special(*id) ? "target" : "draft"));
   const int context = models.draft->model->max_seq_len(), all = models.target.model->max_seq_len();
   if (context < all)
     notices.push_back(
-        fmt::format("{}its context holds {} tokens and the target's {}; after these "
-                    "a text goes on without drafts, a token a step",
+        fmt::format("{}its context holds {} tokens, the target's {}; beyond its context a text "
+                    "continues without drafts, one token per step",
                     names, context, all));
   return notices;
 }

@@ -13,6 +13,7 @@
 #include "engine/checkpoint/heads_files.h"
 #include "engine/decode/draft/tree_tuner.h"
 #include "engine/event/event.h"
+#include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
 #include "engine/store/memory_plan.h"
 
@@ -47,7 +48,7 @@ struct LoadedHeads {
   HeadsFiles files;
   std::unique_ptr<DraftHeads> heads;
   std::string tree;      // the file of the tree beside them; empty: there is none
-  std::uint32_t id = 0;  // of their ModelLoaded event
+  std::uint32_t id = 0;  // the id in their ModelLoaded event
   double load_ms = 0;
   std::string weights_hash;  // of the tensors as stored
 };
@@ -103,7 +104,7 @@ struct DraftResources {
   std::vector<std::string> heads;
 };
 
-/// Called while a model is loaded, with bytes. @return  false cancels the load
+/// Receives the progress of loading a model, in bytes. @return  false cancels the load
 using LoadProgress = std::function<bool(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
 /// Loads models on demand. Checks the memory before each load, and unloads the least recently used

@@ -43,14 +43,11 @@ std::string weights_hash(const ModelFiles& files) {
 std::string weights_hash(const TensorSource& tensors, const std::vector<TensorSpec>& specs) {
   Hash hash;
   for (const TensorSpec& spec : specs) {
-    const Tensor tensor = tensors.read(spec.name);
+    const StoredTensor tensor = tensors.stored(spec.name);
     hash.add(std::string_view(spec.name));
-    hash.add(std::string_view(kernels::name_of(tensor.dtype)));
+    hash.add(tensor.type);
     for (const std::int64_t n : tensor.shape) hash.add(static_cast<std::uint64_t>(n));
-    const auto n_bytes =
-        tensor.n_elements() * static_cast<std::int64_t>(kernels::bytes_of(tensor.dtype));
-    hash.add(
-        std::string_view(static_cast<const char*>(tensor.data), static_cast<std::size_t>(n_bytes)));
+    hash.add(tensor.bytes);
   }
   tensors.check();
   return fmt::format("{:016x}", hash.value());

@@ -107,7 +107,7 @@ std::vector<TextPart> AddedTokens::split(std::string_view text,
       start =
           start <= begun ? begun : begun + trailing_space_begin(text.substr(begun, start - begun));
     if (token.rstrip) {
-      // White space that the previous match includes is not measured again.
+      // Skips white space that the previous match includes already.
       if (stop >= space_end) space_end = stop + leading_space(text.substr(stop));
       stop = space_end;
     }

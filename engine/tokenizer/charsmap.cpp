@@ -22,8 +22,8 @@ std::uint32_t u32_at(std::string_view bytes, std::size_t i) {
   return value;
 }
 
-// One unit of the array: bits 0-7 label, 8 has a value, 9 and 10-30 offset to the children; a unit
-// with bit 31 is a value.
+// One unit of the array. Bit 31 set: the unit is a value. Otherwise bits 0-7 are the label, bit 8
+// says that the node has a value, and bits 9 and 10-30 give the offset of the children.
 struct Unit {
   std::uint32_t bits;
   bool has_leaf() const { return (bits >> 8) & 1; }
@@ -51,7 +51,7 @@ class TrieCheck {
       const std::size_t child = visit.base ^ c;
       if (unit(child).label() != c) continue;
       if (state_[child] == kOpen) {
-        why = fmt::format("unit {} of the trie is below itself", child);
+        why = fmt::format("unit {} of the trie is its own descendant", child);
       } else if (state_[child] == kUnseen) {
         why = enter(child);
       } else {
@@ -80,7 +80,8 @@ class TrieCheck {
   std::string enter(std::size_t at) {
     const std::size_t base = at ^ unit(at).offset();
     if ((base | 0xff) >= n_units_) {
-      return fmt::format("unit {} of the trie leads to {}, of {}", at, base | 0xff, n_units_);
+      return fmt::format("unit {} of the trie refers to unit {}, but there are {} units", at,
+                         base | 0xff, n_units_);
     }
     if (unit(at).has_leaf()) {
       const std::uint32_t value = unit(base).bits & ~kLeafBit;
@@ -152,15 +153,15 @@ std::string charsmap_fault(std::string_view charsmap) {
   const std::size_t n_bytes = u32_at(charsmap, 0);
   const std::size_t n_left = charsmap.size() - 4;
   if (n_bytes == 0 || n_bytes % 4 != 0 || n_bytes >= n_left) {
-    return fmt::format("a trie of {} bytes in the {} that are left", n_bytes, n_left);
+    return fmt::format("a trie of {} bytes, but {} bytes are left", n_bytes, n_left);
   }
   const std::string_view texts = charsmap.substr(4 + n_bytes);
   if (texts.back() != '\0') return "replacements without a final NUL";
   TrieCheck check(charsmap.substr(4, n_bytes), texts);
   if (std::string fault = check.fault(); !fault.empty()) return fault;
   if (check.most_matches() > kMaxSharedPrefixes) {
-    return fmt::format("{} keys that begin each other, more than {}", check.most_matches(),
-                       kMaxSharedPrefixes);
+    return fmt::format("a chain of {} keys, each a prefix of the next, more than {}",
+                       check.most_matches(), kMaxSharedPrefixes);
   }
   return "";
 }

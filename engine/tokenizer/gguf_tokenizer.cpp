@@ -76,6 +76,8 @@ class GgufReader {
     if (static_cast<std::int64_t>(tokens.size()) > limits_.vocab_size)
       file_.refuse_value(kTokens, fmt::format("{} tokens", tokens.size()),
                          fmt::format("at most {}", limits_.vocab_size));
+    definition_.texts.reserve(tokens.size());
+    ids_.reserve(tokens.size());
     std::size_t n_repeated = 0;
     for (std::size_t id = 0; id < tokens.size(); id++) {
       if (static_cast<std::int64_t>(tokens[id].size()) > limits_.piece_bytes)
@@ -226,6 +228,7 @@ class GgufReader {
       file_.refuse_value(kMerges, fmt::format("{} merges", merges.size()),
                          fmt::format("at most {}", limits_.n_pieces));
     definition_.rules.merges = MergeTable(merges.size());
+    is_merged_.assign(definition_.texts.size(), false);
     for (std::size_t i = 0; i < merges.size(); i++) {
       const std::string_view both = merges[i];
       const std::size_t space = both.find(' ', 1);
@@ -234,8 +237,10 @@ class GgufReader {
                            "two texts with a space between them");
       const std::string_view left = both.substr(0, space), right = both.substr(space + 1);
       const std::string merged = std::string(left) + std::string(right);
+      const TokenId id = id_of(merged, i, both);
+      is_merged_[static_cast<std::size_t>(id)] = true;
       definition_.rules.merges.add(id_of(left, i, both), id_of(right, i, both),
-                                   {static_cast<std::uint32_t>(i), id_of(merged, i, both)});
+                                   {static_cast<std::uint32_t>(i), id});
     }
   }
 
@@ -264,13 +269,21 @@ class GgufReader {
     return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
   }
 
+  /// Some converters write such tokens as normal or user-defined ones. A token that merges make is
+  /// normal, and "</s>" may be a tag of HTML (Gemma, Qwen).
+  bool is_end_by_name(TokenId id) const {
+    const auto at = static_cast<std::size_t>(id);
+    const std::string& text = definition_.texts[at];
+    return !is(id, Byte) && text != "</s>" && names_end_of_turn(text) &&
+           (is_merged_.empty() || !is_merged_[at]);
+  }
+
   void place_added() {
     constexpr std::array<std::string_view, 3> kKeepSpace = {"<unk>", "<s>", "<|endoftext|>"};
     const bool rstrip = is_phi3();
     for (TokenId id = 0; id < n_tokens(); id++) {
       const std::string& text = definition_.texts[static_cast<std::size_t>(id)];
-      const bool is_special =
-          is(id, Control) || is(id, Unknown) || (!is(id, Byte) && names_end_of_turn(text));
+      const bool is_special = is(id, Control) || is(id, Unknown) || is_end_by_name(id);
       const bool is_first = !text.empty() && ids_.find(text)->second == id;
       if (!is_first || !(is_special || is(id, UserDefined))) continue;
       AddedToken token;
@@ -293,7 +306,8 @@ class GgufReader {
   const FileLimits& limits_;
   std::vector<std::string>& notices_;
   BpeDefinition definition_;
-  std::vector<int> types_;                             // [n_tokens]
+  std::vector<bool> is_merged_;  // [n_tokens] a merge makes this token; empty: there are no merges
+  std::vector<int> types_;       // [n_tokens]
   std::unordered_map<std::string_view, TokenId> ids_;  // views of the file
   std::optional<TokenId> unknown_;
 };

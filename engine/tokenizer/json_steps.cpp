@@ -7,6 +7,7 @@
 
 #include "engine/base/fields.h"
 #include "engine/base/refuse.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/bpe/word_patterns.h"
 
 namespace engine {
@@ -37,6 +38,14 @@ struct Step {
     const std::optional<std::string> text = fields().string(name);
     if (!text) fields().fail(name, "none", "a string");
     return *text;
+  }
+
+  /// A text of at most 4 KB, so that a replacement cannot multiply a prompt beyond reason.
+  std::string short_text(const char* name) const {
+    const std::string value = text(name);
+    if (value.size() > 4096)
+      fields().fail(name, fmt::format("{} bytes", value.size()), "at most 4096");
+    return value;
   }
 
   SplitPattern::Origin origin(const std::string& name) const { return {file, field + "." + name}; }
@@ -99,9 +108,9 @@ void add_normalizer(const Step& step, Normalizer& out) {
   else if (type == "Lowercase")
     out.add(LowerCase{});
   else if (type == "Prepend")
-    out.add(PrependText{step.text("prepend")});
+    out.add(PrependText{step.short_text("prepend")});
   else if (type == "Replace")
-    out.add(ReplaceMatches{step.pattern(), step.text("content")});
+    out.add(ReplaceMatches{step.pattern(), step.short_text("content")});
   else
     step.refuse_type("NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, Sequence");
 }
@@ -110,6 +119,8 @@ MetaspaceStep metaspace_of(const Step& step) {
   using Prepend = MetaspaceStep::Prepend;
   MetaspaceStep made;
   made.replacement = step.text("replacement");
+  if (whole_characters(made.replacement, 4) != made.replacement.size() || made.replacement.empty())
+    step.fields().fail("replacement", in_quotes(made.replacement), "one character");
   // Files of older versions have add_prefix_space instead.
   const bool adds = step.fields().boolean("add_prefix_space", true);
   const std::string scheme =
@@ -179,7 +190,11 @@ void add_decoder(const Step& step, BpeDecoding& out) {
     if (!text || !text->is(Kind::String) || text->text.empty())
       refuse(step.file, step.field + ".pattern", pattern ? pattern->shown() : "none",
              "{\"String\": TEXT}");
-    out.replacements.emplace_back(text->text, step.text("content"));
+    const std::string content = step.text("content");
+    if (content.size() > text->text.size())
+      step.fields().fail("content", in_quotes(content),
+                         "a text that is not longer than the pattern");
+    out.replacements.emplace_back(text->text, content);
   } else if (type == "Strip") {
     add_strip(step, out);
   } else if (type == "Metaspace") {

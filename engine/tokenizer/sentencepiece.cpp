@@ -218,7 +218,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return out;
   }
 
-  /// What precedes a part of the text: nothing, an added token, or other text.
+  /// The item before a part of the text: nothing, an added token, or other text.
   enum class Place { Start, AfterToken, AfterText };
 
   bool has_prefix(Place place) const {
@@ -245,7 +245,8 @@ class SentencePieceTokenizer : public Tokenizer {
   void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
     std::string read = names_.in_text(text);
     const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
-    // If every stretch gets a prefix, the library and transformers add it even before a space.
+    // If every stretch between added tokens gets a prefix space, the library and transformers add
+    // it even if the stretch begins with a space.
     const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
     const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
     if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);
@@ -269,9 +270,8 @@ class SentencePieceTokenizer : public Tokenizer {
            (options_.own_normalizer && added_.any(AddedTokens::Of::NormalizedText));
   }
 
-  /// The same model with fewer normalisations. It is loaded when it is first needed. If the model
-  /// has a dummy prefix, this processor adds none; otherwise it is for texts that are already
-  /// normalised.
+  /// A second copy of the model, loaded when it is first needed. If the model adds a dummy prefix,
+  /// the copy adds none; otherwise the copy does not normalise.
   const sentencepiece::SentencePieceProcessor& second_processor() const {
     std::call_once(loads_second_, [&] {
       auto loaded = std::make_unique<sentencepiece::SentencePieceProcessor>();

@@ -88,7 +88,7 @@ class Scanner {
     const std::size_t begin = at;
     std::uint64_t value = 0;
     for (int shift = 0; shift < 70; shift += 7) {
-      if (at >= end) fail(begin, "a number cut off");
+      if (at >= end) fail(begin, "an incomplete number");
       const auto byte = static_cast<unsigned char>(file_[at++]);
       if (shift < 64) value |= std::uint64_t{byte & 0x7fu} << shift;
       if (byte < 0x80) return value;
@@ -97,7 +97,7 @@ class Scanner {
   }
 
   std::uint64_t fixed(std::size_t& at, std::size_t end, std::size_t n_bytes) const {
-    if (end - at < n_bytes) fail(at, "a number cut off");
+    if (end - at < n_bytes) fail(at, "an incomplete number");
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < n_bytes; i++) {
       value |= std::uint64_t{static_cast<unsigned char>(file_[at + i])} << (8 * i);
@@ -181,6 +181,7 @@ class ModelScan {
       refuse(path_, fmt::format("piece {}: score", id), fmt::format("{}", score),
              "a finite number");
     }
+    piece.score = score;
     model_.pieces.push_back(std::move(piece));
   }
 
@@ -301,7 +302,7 @@ class ModelScan {
     for (int byte = 0; byte < 256; byte++) {
       if (has_byte[byte]) continue;
       refuse(path_, "pieces", fmt::format("no byte piece <0x{:02X}>", byte),
-             "all 256, as trainer_spec.byte_fallback is set");
+             "all 256, because trainer_spec.byte_fallback is set");
     }
   }
 
@@ -318,7 +319,8 @@ class ModelScan {
       refuse(path_, std::string("trainer_spec.") + name, std::to_string(id),
              fmt::format("{} to {}", low, n - 1));
     };
-    // Ids that the file does not set are not checked: a small model may lack these pieces.
+    // Checks only ids that the file sets, because a small model may lack the pieces of the default
+    // ids.
     if (unk_id_ != kNotSet) check("unk_id", unk_id_, 0);
     if (bos_id_ != kNotSet) check("bos_id", bos_id_, -1);
     if (eos_id_ != kNotSet) check("eos_id", eos_id_, -1);

@@ -44,7 +44,7 @@ SymbolNames::SymbolNames(const ScannedModel& model) {
       name.clear();
       append_utf8(name, next++);
     } while (pieces.contains(name) && next < kLastPrivate);
-    if (next >= kLastPrivate) break;  // more than 65,000: no real model
+    if (next >= kLastPrivate) break;  // more than 65,000 symbols, which no real model has
     stand_in_.emplace(piece.text, name);
     longest_ = std::max(longest_, piece.text.size());
   }

@@ -145,7 +145,7 @@ class SettingsReader {
         read_extra(value, file, field);
       }
     }
-    // Names that transformers knows are sorted to the front.
+    // Sorts the names that transformers knows to the front.
     std::ranges::stable_sort(named_, {}, [](const Named& named) {
       return std::ranges::find(kNamedTokens, named.first) - kNamedTokens.begin();
     });
@@ -222,7 +222,7 @@ class SettingsReader {
     if (at != named_.end()) name = at->second.token.content;
   }
 
-  /// True for a value that equals the absence of the field.
+  /// True for a value that has the same meaning as an absent field.
   static bool is_default(const std::string& field, const Json& value) {
     constexpr std::array kFalseIsOurs = {"clean_up_tokenization_spaces",
                                          "spaces_between_special_tokens"};
@@ -294,7 +294,7 @@ class SettingsReader {
   }
 
   static constexpr const char* kDecoderCounts =
-      " (the added_tokens_decoder of tokenizer_config.json counts)";
+      " (the added_tokens_decoder of tokenizer_config.json takes precedence)";
   using Named = std::pair<std::string, ListedToken>;
 
   std::string config_path_, added_path_, map_path_;
@@ -360,19 +360,19 @@ class TokenPlacement {
     }
     if (const auto piece = piece_named(content); piece && *piece != id) {
       refuse(listed.file, listed.field, fmt::format("the id {} for {}", id, in_quotes(content)),
-             fmt::format("{}, its id in tokenizer.model; give it that id, or remove it from this "
-                         "file",
-                         *piece));
+             fmt::format(
+                 "{}, its id in tokenizer.model; use that id, or remove the token from this file",
+                 *piece));
     }
     if (id < n_pieces && model_.pieces[static_cast<std::size_t>(id)].text != content) {
-      notices_.push_back(fmt::format("{}: {}: piece {} of tokenizer.model, {}, is called {}",
+      notices_.push_back(fmt::format("{}: {}: piece {} of tokenizer.model, {}, is renamed to {}",
                                      escaped(listed.file), listed.field, id,
                                      in_quotes(model_.pieces[static_cast<std::size_t>(id)].text),
                                      in_quotes(content)));
     }
     if (const auto [same, is_new] = ids_.emplace(content, static_cast<TokenId>(id)); !is_new) {
       refuse(listed.file, listed.field, fmt::format("the id {} for {}", id, in_quotes(content)),
-             fmt::format("one id of a token, and it has {}", same->second));
+             fmt::format("one id per token, and this token has {}", same->second));
     }
     add(listed.token, static_cast<TokenId>(id));
   }

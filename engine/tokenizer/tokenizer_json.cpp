@@ -80,6 +80,9 @@ class PartsReader {
     parts_.has_vocabulary = true;
     reader_.enter_object();
     for (std::string text; reader_.next_key(text);) {
+      if (static_cast<std::int64_t>(text.size()) > limits_.piece_bytes)
+        refuse(path_, "model.vocab." + escaped(text), fmt::format("{} bytes", text.size()),
+               fmt::format("at most {}", limits_.piece_bytes));
       const JsonNumber number = reader_.number();
       const std::optional<std::int64_t> id = number.integer();
       if (!id || *id < 0 || *id >= limits_.vocab_size)
@@ -331,6 +334,7 @@ BpeDefinition read_tokenizer_json(const std::string& path,
 
 std::int64_t count_tokens_of_json(const std::string& path, const FileLimits& limits) {
   const Parts parts = read_parts(path, limits);
+  if (!parts.has_vocabulary) return 0;
   std::int64_t highest = -1;
   for (const auto& [text, id] : parts.vocabulary) highest = std::max(highest, id);
   if (const Json* const added = parts.top.find("added_tokens"))

@@ -28,7 +28,8 @@ void apply_settings(const TokenizerSettings& settings,
                     const std::string& file,
                     BpeDefinition& definition);
 
-/// Number of ids of a tokenizer.json, the highest one plus 1, without checking anything else.
+/// Number of ids of a tokenizer.json, the highest one plus 1; 0 if its vocabulary is of another kind.
+/// @throws Error(BadInput)  if it is not JSON
 std::int64_t count_tokens_of_json(const std::string& path, const FileLimits& limits);
 
 }  // namespace engine

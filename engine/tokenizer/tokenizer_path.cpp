@@ -70,8 +70,14 @@ void note_other_size(const std::string& directory,
                      std::vector<std::string>& notices) {
   const std::string path = directory + "/tokenizer.json";
   if (!exists(path)) return;
-  const std::int64_t n = count_tokens_of_json(path, limits);
-  if (n == tokenizer.vocab_size()) return;
+  std::int64_t n = 0;
+  try {
+    n = count_tokens_of_json(path, limits);
+  } catch (const Error& error) {
+    notices.push_back(std::string(error.what()) + "; tokenizer.model is used");
+    return;
+  }
+  if (n == 0 || n == tokenizer.vocab_size()) return;
   notices.push_back(
       fmt::format("{}: {} tokens, but tokenizer.model and the files beside it have {}: "
                   "tokenizer.model is used",

@@ -318,7 +318,8 @@ class Rules {
     if (found == slices_.end()) return false;
     const std::vector<Span>& spans = found->second;
     auto after = std::ranges::upper_bound(spans, t, {}, &Span::start);
-    // Nesting is shallow: the enclosing slice is one of the last few that started.
+    // Slices are nested only a few deep, so the enclosing slice is one of the last few that
+    // started.
     for (int depth = 0; depth < 64 && after != spans.begin(); ++depth) {
       --after;
       if (after->start < t && t < after->end) return true;

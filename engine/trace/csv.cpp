@@ -201,7 +201,7 @@ std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
       if (!step.complete) continue;
       const StepEnded& e = step.ended;
       table.cell(run.id()).cell(step.begun.step).cell(ms(step.begun.t - run.started.t));
-      // The number of rows is unknown (0) if the Drafted event is lost.
+      // If the Drafted event was lost, the number of rows is unknown (0).
       const int n_rows = step.begun.n_rows;
       table.cell(ms(step.begun.compute));
       table.cell(n_rows > 0 ? std::optional<double>(n_rows) : std::nullopt).cell(step.begun.kv_len);

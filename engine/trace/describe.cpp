@@ -42,9 +42,9 @@ std::string proposals_of(const StepRecord& step) {
 
 /// Why Timeline::speedup() is undefined.
 std::string why_no_speedup(const Timeline& timeline, const RunRecord& run) {
-  if (timeline.baseline_of(run)) return "this run did not go on to its own end";
-  if (run.agreement) return "the plain run it was checked against is not among these";
-  return "no plain run of the same prompt and settings is among these";
+  if (timeline.baseline_of(run)) return "this run was ended early";
+  if (run.agreement) return "the plain run that it was compared with is not in this recording";
+  return "this recording has no plain run of the same prompt and settings";
 }
 
 std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
@@ -57,9 +57,9 @@ std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
                               run.agreement->first_difference);
   }
   const std::optional<double> speedup = timeline.speedup(run);
-  return text + (speedup
-                     ? fmt::format("Speedup over the plain run measured here: {:.3g}.\n", *speedup)
-                     : "Speedup: -, " + why_no_speedup(timeline, run) + ".\n");
+  return text +
+         (speedup ? fmt::format("Speedup over the plain run of this recording: {:.3g}.\n", *speedup)
+                  : "Speedup: -, " + why_no_speedup(timeline, run) + ".\n");
 }
 
 /// The generated text before a stop string or stop id.
@@ -78,8 +78,8 @@ std::string ending_of(const RunRecord& run) {
   if (run.finished) return "Ended by " + ended_by(*run.finished) + ".\n";
   if (run.steps.empty()) return "No step yet.\n";
   const StepHead last = run.steps.head(run.steps.size() - 1);
-  return last.complete ? fmt::format("Not over after step {}.\n", last.begun.step)
-                       : fmt::format("Ended mid-step {}.\n", last.begun.step);
+  return last.complete ? fmt::format("Still running after step {}.\n", last.begun.step)
+                       : fmt::format("Cut off within step {}.\n", last.begun.step);
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
   text += fmt::format(", seed {}, prompt of {}.\n", s.seed,
                       counted(std::ssize(s.prompt_tokens), "token"));
   if (s.n_approximate > 0)
-    text += "Of the prompt approximate, not verified: ~" +
+    text += "Unverified part of the prompt: ~" +
             timeline.plain_text_of(run, run.approximate_of_prompt()) + "~\n";
   for (const StepRecord& step : run.steps) {
     text += describe(timeline, run, step) + "\n";
@@ -146,7 +146,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
   const std::string written = written_by(timeline, run);
   text += "Text: " + printable(written, LineBreaks::Kept) + "\n";
   if (run.finished && !run.finished->approximate.empty())
-    text += "Approximate, not verified: ~" +
+    text += "Unverified guesses after the text: ~" +
             timeline.plain_text_of(run, run.finished->approximate) + "~\n";
   return text;
 }

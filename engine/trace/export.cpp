@@ -28,7 +28,7 @@ void write_schedule(const Timeline& timeline, int pid, TraceReport& report, cons
   if (lanes.empty()) return;
   put_process_name(pid, "schedule of all runs", report, put);
   for (std::size_t i = 0; i < lanes.size(); i++) {
-    const LaneChanges changes = settle(lanes[i].items);
+    const LaneChanges changes = sort_and_nest(lanes[i].items);
     report.n_nudges += changes.n_nudges;
     report.n_left_out += changes.n_left_out;
     const int tid = static_cast<int>(i) + 1;
@@ -108,7 +108,7 @@ void check_selection(const Timeline& timeline, const TraceOptions& options) {
                             "the last",
                             options.first_step, options.last_step));
   }
-  if (asks_for_all_steps(options)) return;
+  if (selects_all_steps(options)) return;
   const RunRecord* longest = nullptr;
   for (const RunRecord& run : timeline.runs()) {
     if (options.run && *options.run != run.id()) continue;
@@ -123,7 +123,7 @@ void check_selection(const Timeline& timeline, const TraceOptions& options) {
 
 }  // namespace
 
-bool asks_for_all_steps(const TraceOptions& options) {
+bool selects_all_steps(const TraceOptions& options) {
   return options.first_step <= 0 && options.last_step == TraceOptions{}.last_step;
 }
 
@@ -151,7 +151,7 @@ TraceReport write_trace(const Timeline& timeline,
     // Viewers show the top level of the metadata, so a single run's entry goes there too.
     only = pid == 1 ? about.substr(1, about.size() - 2) + "," : "";
   }
-  const bool whole = !options.run && asks_for_all_steps(options);
+  const bool whole = !options.run && selects_all_steps(options);
   if (whole) write_schedule(timeline, pid + 1, report, put_line);
   if (pid == 0) {
     ++report.n_metadata, ++report.n_events;
@@ -185,10 +185,10 @@ namespace {
 void read_again(const TraceReport& report, const TraceOptions& options) {
   const TraceCheck found =
       check_trace(report.path, [&] { return options.progress && !options.progress(1); });
-  ensure(found.problems.empty(), "an exported trace breaks a rule of its own profile");
+  ensure(found.problems.empty(), "an exported trace violates its own profile");
   ensure(found.n_events == report.n_events && found.n_slices == report.n_slices &&
              found.n_counters == report.n_counters && found.n_flows == report.n_flows,
-         "an exported trace does not read as it was written");
+         "an exported trace differs when it is read again");
 }
 
 }  // namespace

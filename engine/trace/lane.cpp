@@ -7,18 +7,18 @@
 
 namespace engine {
 
-LaneChanges settle(std::vector<TraceItem>& lane) {
+LaneChanges sort_and_nest(std::vector<TraceItem>& lane) {
   std::ranges::stable_sort(lane, [](const TraceItem& a, const TraceItem& b) {
     if (a.ts != b.ts) return a.ts < b.ts;
     return a.ph == 'X' && b.ph == 'X' && a.end > b.end;
   });
   LaneChanges changes;
-  std::vector<TraceItem> settled;
-  settled.reserve(lane.size());
-  std::vector<Nanoseconds> open;  // ends of the enclosing slices, innermost last
+  std::vector<TraceItem> nested;
+  nested.reserve(lane.size());
+  std::vector<Nanoseconds> open;  // ends of the enclosing slices; the innermost is last
   Nanoseconds last = -1;
   for (TraceItem& item : lane) {
-    const Nanoseconds asked = item.ts;
+    const Nanoseconds wanted = item.ts;
     item.ts = std::max(item.ts, last + 1);
     while (!open.empty() && open.back() <= item.ts) open.pop_back();
     if (item.ph == 'X') {
@@ -31,12 +31,12 @@ LaneChanges settle(std::vector<TraceItem>& lane) {
       ++changes.n_left_out;
       continue;
     }
-    changes.n_nudges += item.ts != asked ? 1 : 0;
+    changes.n_nudges += item.ts != wanted ? 1 : 0;
     if (item.ph == 'X') open.push_back(item.end);
     last = item.ts;
-    settled.push_back(std::move(item));
+    nested.push_back(std::move(item));
   }
-  lane = std::move(settled);
+  lane = std::move(nested);
   return changes;
 }
 

@@ -19,14 +19,14 @@ struct TraceItem {
   std::int64_t id = 0;  // of b, e, s, f
 };
 
-/// Counts of the changes that settle() made.
+/// Counts of the changes that sort_and_nest() made.
 struct LaneChanges {
   std::int64_t n_nudges = 0, n_left_out = 0;
 };
 
 /// Sorts a lane by time (outer slices first), moves equal starts apart by 1 ns, and makes slices
 /// nest and flows lie inside their slice. Slices that do not fit are removed.
-LaneChanges settle(std::vector<TraceItem>& lane);
+LaneChanges sort_and_nest(std::vector<TraceItem>& lane);
 
 /// Nanoseconds as microseconds with at most 3 decimals: 10500 -> "10.5".
 std::string as_microseconds(std::int64_t ns);

@@ -295,7 +295,7 @@ RawTrace read_trace(std::streambuf& from,
   RawTrace trace;
   Watcher watcher(from, trace, stop);
   std::istream stream(&watcher);
-  stream.exceptions(std::ios::badbit);  // pass on an Error thrown by the buffer
+  stream.exceptions(std::ios::badbit);  // lets an Error of the buffer pass through the stream
   Handler handler(trace, on_event);
   nlohmann::json::sax_parse(stream, &handler);
   return trace;

@@ -101,7 +101,7 @@ class RunTrace {
     write_names(report, put);
     for (int tid = 1; tid <= kMaxTid; ++tid) {
       std::vector<TraceItem>& lane = lanes_[static_cast<std::size_t>(tid)];
-      const LaneChanges changes = settle(lane);
+      const LaneChanges changes = sort_and_nest(lane);
       report.n_nudges += changes.n_nudges;
       report.n_left_out += changes.n_left_out;
     }

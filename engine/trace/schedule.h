@@ -1,5 +1,6 @@
 // The schedule of SEED's runs in a trace: drafting, waiting and the target's forwards of all runs
-// together, as the lanes of a separate process. Derived from Queued, Dequeued and Waiting.
+// together, as the lanes of a separate process. Derived from the events Queued, Dequeued and
+// Waiting.
 //   target          the target's forwards, and "wait draft" while it had nothing to verify
 //   draft branch B  the branch's activities: "wait draft", "draft branch B", "wait target"
 //   verify          the result of verifying each tree

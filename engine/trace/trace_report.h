@@ -27,7 +27,7 @@ struct TraceOptions {
 };
 
 /// True if the options select every step.
-bool asks_for_all_steps(const TraceOptions& options);
+bool selects_all_steps(const TraceOptions& options);
 
 /// Counts of the events written.
 struct TraceReport {

@@ -1,6 +1,6 @@
 // Cuts attention into items (some rows of one sequence, one kv head) and distributes them to
-// threads. The way of cutting changes no bit, because a row's sums do not depend on other rows
-// (attention_body.h).
+// threads. Any division into items gives the same bits, because a row's sums do not depend on other
+// rows (attention_body.h).
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -23,11 +23,11 @@ void attention(Device& device,
                const void* staged_k,
                const void* staged_v,
                int n_heads,
-               float scale,
+               const Scores& scores,
                float* out,
                std::int64_t out_stride) {
   if (plan.n_rows == 0) return;
-  check_attention(layer, plan, n_heads);
+  check_attention(layer, plan, n_heads, scores);
   CpuDevice& cpu = cpu_of(device);
   const int n_threads = cpu.pool().n_threads();
   const AttentionCall call = {static_cast<const char*>(layer.k),
@@ -47,7 +47,8 @@ void attention(Device& device,
                               q_stride,
                               static_cast<const char*>(staged_k),
                               static_cast<const char*>(staged_v),
-                              scale,
+                              scores.scale,
+                              scores.softcap,
                               out,
                               out_stride};
 

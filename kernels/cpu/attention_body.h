@@ -87,13 +87,15 @@ void score_block(Query* const* queries,
 
 // Online softmax: turns scores into weights relative to the largest score so far and rescales the earlier sums.
 template <int kQueries>
-void online_softmax_update(Query* const* queries, float scale, int dim) {
+void online_softmax_update(Query* const* queries, float scale, float softcap, int dim) {
   alignas(64) static const float kSlot[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   float steps[16] = {};  // old minus new largest score; one lane per query
   for (int i = 0; i < kQueries; i++) {
     Query& query = *queries[i];
     F score[4];
     for (int b = 0; b < 4; b++) score[b] = f_mul(f_load(query.scores + 16 * b), f_set(scale));
+    if (softcap > 0)
+      for (int b = 0; b < 4; b++) score[b] = f_capped(score[b], f_set(softcap));
     if (query.lo > 0 || query.hi < kChunk - 1) {
       const F lo = f_set(static_cast<float>(query.lo)), hi = f_set(static_cast<float>(query.hi));
       for (int b = 0; b < 4; b++) {
@@ -187,7 +189,7 @@ void chunk_step(Query* const* queries,
                 const typename Store::Element* keys,
                 const typename Store::Element* const* values,
                 int head_dim,
-                float scale,
+                const AttentionCall& call,
                 Ahead ahead_of_scores,
                 Ahead ahead_of_values) {
   int all_lo = 0, all_hi = kChunk - 1, first = kChunk, last = 0;
@@ -204,7 +206,7 @@ void chunk_step(Query* const* queries,
     score_block<Store, kQueries, kScoreBlocks>(queries, keys, head_dim, at, ahead_of_scores);
   for (; at <= last; at += 16, ahead_of_scores = {})
     score_block<Store, kQueries, 1>(queries, keys, head_dim, at, ahead_of_scores);
-  online_softmax_update<kQueries>(queries, scale, padded_dim(head_dim));
+  online_softmax_update<kQueries>(queries, call.scale, call.softcap, padded_dim(head_dim));
   if (all_lo > all_hi) {
     for (int i = 0; i < kQueries; i++)
       add_values<Store, 1>(queries + i, values, queries[i]->lo, queries[i]->hi, head_dim);
@@ -224,7 +226,7 @@ void all_queries(Query* queries,
                  const typename Store::Element* keys,
                  const typename Store::Element* const* values,
                  int head_dim,
-                 float scale,
+                 const AttentionCall& call,
                  Ahead ahead_of_scores,
                  Ahead ahead_of_values) {
   for (int i = 0; i < n; ahead_of_scores = ahead_of_values = {}) {
@@ -233,11 +235,11 @@ void all_queries(Query* queries,
     const int take = left >= 4 ? 4 : left >= 2 ? 2 : 1;
     for (int j = 0; j < take; j++) some[j] = queries + which[i + j];
     if (take == 4)
-      chunk_step<Store, 4>(some, keys, values, head_dim, scale, ahead_of_scores, ahead_of_values);
+      chunk_step<Store, 4>(some, keys, values, head_dim, call, ahead_of_scores, ahead_of_values);
     else if (take == 2)
-      chunk_step<Store, 2>(some, keys, values, head_dim, scale, ahead_of_scores, ahead_of_values);
+      chunk_step<Store, 2>(some, keys, values, head_dim, call, ahead_of_scores, ahead_of_values);
     else
-      chunk_step<Store, 1>(some, keys, values, head_dim, scale, ahead_of_scores, ahead_of_values);
+      chunk_step<Store, 1>(some, keys, values, head_dim, call, ahead_of_scores, ahead_of_values);
     i += take;
   }
 }
@@ -327,15 +329,13 @@ struct AttentionRows {
       const float* wide[kChunk];
       for (int slot = 0; slot < n_slots; slot++)
         wide[slot] = wide_values + static_cast<std::int64_t>(slot) * padded_dim(head_dim);
-      all_queries<StoreF32>(queries, which, n_which, wide_keys, wide, head_dim, call.scale, {},
-                            next);
+      all_queries<StoreF32>(queries, which, n_which, wide_keys, wide, head_dim, call, {}, next);
     } else {
-      all_queries<Store>(queries, which, n_which, keys, values, head_dim, call.scale, values_ahead,
-                         next);
+      all_queries<Store>(queries, which, n_which, keys, values, head_dim, call, values_ahead, next);
     }
     n_which = 0;
   }
-  // Converts keys and values to f32 once for many queries. The results are the same as without it.
+  // For many queries, converts keys and values to f32 once. This does not change the results.
   void widen(const Element* keys, int n_slots, Ahead values_ahead) {
     for (int d = 0; d < head_dim; d++) {
       values_ahead.fetch(d);

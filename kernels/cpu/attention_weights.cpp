@@ -17,6 +17,12 @@ inline float as_f32(std::uint16_t x, DType dtype) {
   return dtype == DType::BF16 ? f32_from_bf16(x) : f32_from_f16(x);
 }
 
+/// A product q . k as it would have to be for its score to need no softcap.
+double capped(double product, const Scores& scores) {
+  if (scores.softcap == 0) return product;
+  return scores.softcap * std::tanh(product * scores.scale / scores.softcap) / scores.scale;
+}
+
 // The keys of one kv head in the row's sequence.
 template <class Element>
 struct Keys {
@@ -51,7 +57,7 @@ void weights_of(const KvLayer& layer,
                 const float* q,
                 const void* staged_k,
                 int n_heads,
-                float scale,
+                const Scores& scores,
                 float* mean) {
   const int seq = plan.seq[row], prefix = plan.prefix_len[seq];
   const int* chain = plan.chain + plan.chain_begin[row];
@@ -67,9 +73,10 @@ void weights_of(const KvLayer& layer,
       keys.score_page(page, std::min(kPageSize, prefix - page * kPageSize), q,
                       score.data() + page * kPageSize);
     for (int j = 0; j < n_chain; j++) score[prefix + j] = keys.score_row(chain[j], q);
+    for (int p = first; p < n; p++) score[p] = capped(score[p], scores);
     const double top = *std::max_element(score.begin() + first, score.begin() + n);
     double sum = 0;
-    for (int p = first; p < n; p++) sum += score[p] = std::exp((score[p] - top) * scale);
+    for (int p = first; p < n; p++) sum += score[p] = std::exp((score[p] - top) * scores.scale);
     for (int j = std::max(0, first - prefix); j < n_chain; j++)
       mean[j] += static_cast<float>(score[prefix + j] / sum / n_heads);
   }
@@ -82,13 +89,13 @@ void attention_weights(Device&,
                        const float* q,
                        const void* staged_k,
                        int n_heads,
-                       float scale,
+                       const Scores& scores,
                        float* mean) {
-  check_attention_weights(plan, row, scale);
+  check_attention_weights(plan, row, scores);
   if (layer.dtype == DType::F32)
-    weights_of<float>(layer, plan, row, q, staged_k, n_heads, scale, mean);
+    weights_of<float>(layer, plan, row, q, staged_k, n_heads, scores, mean);
   else
-    weights_of<std::uint16_t>(layer, plan, row, q, staged_k, n_heads, scale, mean);
+    weights_of<std::uint16_t>(layer, plan, row, q, staged_k, n_heads, scores, mean);
 }
 
 }  // namespace

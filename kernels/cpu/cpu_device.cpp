@@ -159,7 +159,7 @@ void borrow_threads(Device& device, Device& from) {
 }
 
 std::unique_ptr<Device> open_cpu(int n_threads, const Ops& ops) {
-  ensure(n_threads >= 0 && n_threads <= 1024, "open_cpu: n_threads is 0 to 1024");
+  ensure(n_threads >= 0 && n_threads <= 1024, "open_cpu: n_threads must be 0 to 1024");
   const int n = n_threads ? n_threads : cpu::usable_processors();
   return std::make_unique<cpu::CpuDevice>(n, cpu::set_of(ops));
 }

@@ -57,6 +57,7 @@ struct AttentionCall {
   const char* staged_k;
   const char* staged_v;
   float scale;
+  float softcap;  // 0: none
   float* out;
   std::int64_t out_stride;
 };
@@ -69,8 +70,10 @@ struct CpuKernels {
   void (*rms_norm)(const float* x, const float* w, float* y, int dim, float eps);
   /// RoPE of one row.  cos_sin [head_dim / 2, 2] for the row's position;  scratch [head_dim]
   void (*rope)(float* x, int n_heads, int head_dim, const float* cos_sin, float* scratch);
-  /// y[i] = silu(gate[i]) * up[i].  gate, up, y [n]
-  void (*swiglu)(const float* gate, const float* up, float* y, int n);
+  /// y[i] = f(gate[i]) * up[i], indexed by kernels::Gate.  gate, up, y [n]
+  void (*glu[2])(const float* gate, const float* up, float* y, int n);
+  /// x[i] = scale * x[i], then, if cap is not 0, cap * tanh(x[i] / cap).  x [n]
+  void (*scale_and_cap)(float* x, int n, float scale, float cap);
   /// Rounds n floats to a storage type, to nearest even.
   void (*narrow[3])(const float* x, int n, void* to);
 

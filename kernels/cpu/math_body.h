@@ -26,6 +26,25 @@ inline F f_exp(F x) {
   return f_times_power(sum, n);
 }
 
+/// tanh(x): below 0.2 the Taylor series up to x^9, with 1e-9 left; else (1 - e) / (1 + e), e = exp(-2 |x|). NaN stays NaN.
+inline F f_tanh(F x) {
+  const F size = f_max(x, f_sub(f_set(0), x));
+  const F e = f_exp(f_mul(size, f_set(-2.0f)));
+  const F far = f_div(f_sub(f_set(1), e), f_add(f_set(1), e));
+  const F t = f_mul(x, x);
+  F sum = f_set(62.0f / 2835);
+  sum = f_fma(sum, t, f_set(-17.0f / 315));
+  sum = f_fma(sum, t, f_set(2.0f / 15));
+  sum = f_fma(sum, t, f_set(-1.0f / 3));
+  sum = f_fma(sum, t, f_set(1));
+  const F large = f_select(m_less(x, f_set(0)), f_sub(f_set(0), far), far);
+  return f_select(m_less(size, f_set(0.2f)), f_mul(x, sum), large);
+}
+/// The softcap: cap * tanh(x / cap).
+inline F f_capped(F x, F cap) {
+  return f_mul(cap, f_tanh(f_div(x, cap)));
+}
+
 /// log(x) for normal x > 0, as 2 atanh(s) with |s| <= 0.172; the first omitted term is 2e-9 of the sum.
 inline F f_log(F x) {
   const I bits = i_bits(x);

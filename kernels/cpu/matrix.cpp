@@ -24,7 +24,7 @@ int n_panels_of(int n) {
 }
 
 std::int64_t packed_bytes(DType dtype, int n, int k) {
-  ensure(n > 0 && k > 0, "packed_bytes: n and k are at least 1");
+  ensure(n > 0 && k > 0, "packed_bytes: n and k must be at least 1");
   return n_panels_of(n) * panel_bytes(dtype, k);
 }
 
@@ -72,7 +72,7 @@ void pack_panel(const char* w, DType from, int n, int k, DType to, int panel, ch
 }
 
 void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
-  ensure(n > 0 && k > 0, "pack: n and k are at least 1");
+  ensure(n > 0 && k > 0, "pack: n and k must be at least 1");
   CpuDevice& cpu = cpu_of(device);
   split(cpu, n_panels_of(n), std::int64_t{n} * k, [&](int begin, int end, int) {
     for (int panel = begin; panel < end; panel++)
@@ -133,7 +133,7 @@ void matmul(Device& device,
 void embed(
     Device& device, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
   for (int r = 0; r < n_rows; r++)
-    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
+    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: a token is outside the embedding matrix");
   split(cpu_of(device), n_rows, std::int64_t{n_rows} * table.k, [&](int begin, int end, int) {
     for (int r = begin; r < end; r++) {
       const char* panel = static_cast<const char*>(table.data) +

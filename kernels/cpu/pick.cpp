@@ -58,7 +58,9 @@ Picked sampled(const CpuKernels& kernels,
   float best, second;
   kernels.noisy_scores(logits, n, top, 1.0f / row.temperature, row.seed, row.stream, row.position,
                        scores, &best, &second);
-  // The best and the second best lie within twice the error of the second best score.
+  // Each approximate score is within a known error of the exact one. So the exact best and second
+  // best tokens are among those whose approximate score is at most twice that error below the
+  // second best one.
   const float bound = std::isfinite(second) ? second : best;
   const float threshold = bound - 2e-4f - 1e-5f * std::fabs(bound);
   const int n_near = kernels.find_above(scores, n, threshold, near, n);

@@ -24,7 +24,7 @@ double ns_since(Clock::time_point begin) {
 constexpr std::int64_t kBlock = 1 << 20;
 
 CpuDevice& probed(Device& device) {
-  ensure(has_probes(device), "the probes are loops of the CPU's");
+  ensure(has_probes(device), "bandwidth probes run only on the CPU");
   return cpu_of(device);
 }
 

@@ -26,8 +26,8 @@ class ReadProbe {
   explicit ReadProbe(Device& device, std::int64_t bytes = std::int64_t{1} << 30);
   /// The best of n_passes, in GB/s.
   double gbps(int n_passes = 3);
-  /// GB/s computed from the sum over all 8 MiB pieces of the piece's shortest time in any call so
-  /// far. This estimates the bandwidth of an idle machine even if other programs run now and then.
+  /// GB/s if every piece of 8 MiB took the shortest time it took in any call so far. This estimates
+  /// the bandwidth of an idle machine even if other programs run now and then.
   double quiet_gbps();
 
  private:

@@ -4,6 +4,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/error.h"
 
 namespace kernels::cpu {
 namespace {
@@ -38,20 +39,55 @@ void rope(Device& device,
   });
 }
 
-void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
-  check_swiglu(n_rows, hidden);
+void head_norm(Device& device,
+               float* x,
+               std::int64_t x_stride,
+               int n_rows,
+               int n_heads,
+               int n_kv_heads,
+               int head_dim,
+               const float* w,
+               float eps) {
+  check_head_norm(n_rows, n_heads, n_kv_heads, head_dim, x_stride);
+  CpuDevice& cpu = cpu_of(device);
+  const int n = n_heads + n_kv_heads;
+  split(cpu, n_rows, std::int64_t{n_rows} * n * head_dim / 8, [&](int begin, int end, int) {
+    for (int r = begin; r < end; r++)
+      for (int h = 0; h < n; h++) {
+        float* head = x + r * x_stride + std::int64_t{h} * head_dim;
+        cpu.kernels.rms_norm(head, h < n_heads ? w : w + head_dim, head, head_dim, eps);
+      }
+  });
+}
+
+void glu(Device& device, Gate gate, const float* x, float* y, int n_rows, int hidden) {
+  check_glu(n_rows, hidden);
   // Also cuts columns into pieces, so that all threads share a single row.
   constexpr int kColumns = 512;
   const int n_pieces = (hidden + kColumns - 1) / kColumns;
   CpuDevice& cpu = cpu_of(device);
+  const auto run = cpu.kernels.glu[static_cast<int>(gate)];
   const std::int64_t cost = std::int64_t{n_rows} * hidden / 4;
   split(cpu, n_rows * n_pieces, cost, [&](int begin, int end, int) {
     for (int i = begin; i < end; i++) {
       const int first = i % n_pieces * kColumns;
       const float* row = x + std::int64_t{i / n_pieces} * 2 * hidden;
-      cpu.kernels.swiglu(row + first, row + hidden + first,
-                         y + std::int64_t{i / n_pieces} * hidden + first,
-                         std::min(kColumns, hidden - first));
+      run(row + first, row + hidden + first, y + std::int64_t{i / n_pieces} * hidden + first,
+          std::min(kColumns, hidden - first));
+    }
+  });
+}
+
+void scale_and_cap(Device& device, float* x, std::int64_t n, float scale, float softcap) {
+  ensure(n >= 0 && softcap >= 0, "scale_and_cap: softcap is not negative");
+  constexpr int kPiece = 4096;
+  CpuDevice& cpu = cpu_of(device);
+  const auto n_pieces = static_cast<int>((n + kPiece - 1) / kPiece);
+  split(cpu, n_pieces, n / 4, [&](int begin, int end, int) {
+    for (int i = begin; i < end; i++) {
+      const std::int64_t first = std::int64_t{i} * kPiece;
+      cpu.kernels.scale_and_cap(
+          x + first, static_cast<int>(std::min<std::int64_t>(kPiece, n - first)), scale, softcap);
     }
   });
 }
@@ -65,7 +101,9 @@ void add(Device&, const float* x, float* y, std::int64_t n) {
 void add_row_ops(Ops& ops) {
   ops.rms_norm = rms_norm;
   ops.rope = rope;
-  ops.swiglu = swiglu;
+  ops.head_norm = head_norm;
+  ops.glu = glu;
+  ops.scale_and_cap = scale_and_cap;
   ops.add = add;
 }
 

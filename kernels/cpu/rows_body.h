@@ -59,16 +59,38 @@ void rope_row(float* x, int n_heads, int head_dim, const float* cos_sin, float* 
   }
 }
 
-// silu(g) = g / (1 + exp(-g)). The exponent is limited to 88, where silu is 0 in f32.
-inline F swiglu_of(F gate, F up) {
-  const F exponent = f_min(f_set(88.0f), f_sub(f_set(0), gate));  // f_min keeps NaN
-  return f_mul(f_div(gate, f_add(f_set(1), f_exp(exponent))), up);
+// g / (1 + exp(x)). The exponent is limited to 88, where the quotient is 0 in f32 for any g of interest.
+inline F over_one_plus_exp(F gate, F exponent) {
+  return f_div(gate, f_add(f_set(1), f_exp(f_min(f_set(88.0f), exponent))));  // f_min keeps NaN
 }
-void swiglu_row(const float* gate, const float* up, float* y, int n) {
+// silu(g) = g / (1 + exp(-g))
+inline F silu(F gate) {
+  return over_one_plus_exp(gate, f_sub(f_set(0), gate));
+}
+// g (1 + tanh(u)) / 2 = g / (1 + exp(-2 u)) with u = sqrt(2 / pi) (g + 0.044715 g^3)
+inline F gelu_tanh(F gate) {
+  constexpr float kTwice = -2 * 0.797884561f;
+  const F cubic = f_fma(f_mul(gate, gate), f_set(0.044715f), f_set(1));
+  return over_one_plus_exp(gate, f_mul(f_mul(gate, cubic), f_set(kTwice)));
+}
+template <F (*kGate)(F)>
+void glu_row(const float* gate, const float* up, float* y, int n) {
   int i = 0;
-  for (; i + 16 <= n; i += 16) f_store(y + i, swiglu_of(f_load(gate + i), f_load(up + i)));
-  if (i < n)
-    f_store_part(y + i, swiglu_of(f_load_part(gate + i, n - i), f_load_part(up + i, n - i)), n - i);
+  for (; i + 16 <= n; i += 16) f_store(y + i, f_mul(kGate(f_load(gate + i)), f_load(up + i)));
+  if (i < n) {
+    const int part = n - i;
+    f_store_part(y + i, f_mul(kGate(f_load_part(gate + i, part)), f_load_part(up + i, part)), part);
+  }
+}
+
+void scale_and_cap_row(float* x, int n, float scale, float cap) {
+  const auto changed = [&](F value) {
+    value = f_mul(value, f_set(scale));
+    return cap > 0 ? f_capped(value, f_set(cap)) : value;
+  };
+  int i = 0;
+  for (; i + 16 <= n; i += 16) f_store(x + i, changed(f_load(x + i)));
+  if (i < n) f_store_part(x + i, changed(f_load_part(x + i, n - i)), n - i);
 }
 
 template <class Store>

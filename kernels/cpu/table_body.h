@@ -16,7 +16,9 @@ CpuKernels table_of_bodies() {
   table.matmul[2] = matmul_kernel<MulBF16>();
   table.rms_norm = rms_norm_row;
   table.rope = rope_row;
-  table.swiglu = swiglu_row;
+  table.glu[0] = glu_row<silu>;
+  table.glu[1] = glu_row<gelu_tanh>;
+  table.scale_and_cap = scale_and_cap_row;
   table.narrow[0] = narrow_row<StoreF32>;
   table.narrow[1] = narrow_row<StoreF16>;
   table.narrow[2] = narrow_row<StoreBF16>;

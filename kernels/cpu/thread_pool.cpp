@@ -41,7 +41,7 @@ ThreadPool::ThreadPool(int n_threads)
     : n_threads_(n_threads),
       n_at_work_(n_threads),
       counters_(std::make_unique<Counter[]>(n_threads)) {
-  ensure(n_threads >= 1, "ThreadPool: n_threads is at least 1");
+  ensure(n_threads >= 1, "ThreadPool: n_threads must be at least 1");
   try {
     for (int i = 1; i < n_threads; i++) threads_.emplace_back([this, i] { worker(i); });
   } catch (const std::system_error& error) {

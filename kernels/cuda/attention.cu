@@ -17,14 +17,20 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// Rows of one sequence that share the keys and values of a chunk
+/// Largest number of rows of one sequence that share the keys and values of a chunk.
 constexpr int kGroupRows = kMostQueries;
 
 __host__ __device__ inline int first_position(int pos, int window) {
   return window > 0 && pos >= window ? pos - window + 1 : 0;
 }
 
-// softmax(q k) of one head of one row in double; writes the weights of the row's chain.
+/// A product q . k as it would have to be for its score to need no softcap.
+__device__ inline double capped_product(double product, const AttentionCall& call) {
+  if (call.softcap == 0) return product;
+  return call.softcap * tanh(product * call.scale / call.softcap) / call.scale;
+}
+
+// Softmax of one head of one row in double; writes the weights of the row's chain.
 // grid: one block per head; scores [n_heads, n], weights [n_heads, n_chain]
 template <class Store>
 __global__ void __launch_bounds__(kAttentionThreads)
@@ -47,8 +53,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
                                    (std::int64_t{chain[p]} * call.n_kv_heads + kv_head) * head_dim;
     double sum = 0;
     for (int d = 0; d < head_dim; d++) sum += double{q[d]} * double{Store::widen(key[d])};
-    score[p] = sum;
-    top = Larger()(top, sum);
+    score[p] = capped_product(sum, call);
+    top = Larger()(top, score[p]);
   }
   top = over_block<kAttentionThreads>(top, Larger());
   double sum = 0;
@@ -169,8 +175,8 @@ template <class Store>
 void attend_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
   const int n_queries = std::min(pass.n_rows, kGroupRows) * (call.n_heads / call.n_kv_heads);
   // The number of queries in a block changes no bit. With few queries, more blocks fit into shared
-  // memory. The products also change their kernels at 8 rows; using the same limit here leads to
-  // fewer different lists of kernels.
+  // memory. The matrix products also switch to other kernels at 8 rows. The same limit here keeps
+  // the number of different kernel lists small.
   if (pass.n_rows <= 8)
     attend<Store, 1>(cuda, call, pass.n_items, n_queries);
   else
@@ -193,7 +199,7 @@ AttentionCall call_of(const KvLayer& layer,
                       const float* q,
                       const void* staged_k,
                       int n_heads,
-                      float scale) {
+                      const Scores& scores) {
   AttentionCall call = {};
   call.k_pages = static_cast<const char*>(layer.k);
   call.v_pages = static_cast<const char*>(layer.v);
@@ -201,7 +207,8 @@ AttentionCall call_of(const KvLayer& layer,
   call.n_kv_heads = layer.n_kv_heads;
   call.head_dim = layer.head_dim;
   call.n_heads = n_heads;
-  call.scale = scale;
+  call.scale = scores.scale;
+  call.softcap = scores.softcap;
   call.window = plan.sliding_window;
   call.q = q;
   call.staged_k = staged_k;
@@ -219,10 +226,12 @@ class Attention {
             const void* staged_k,
             const void* staged_v,
             int n_heads,
-            float scale,
+            const Scores& scores,
             float* out,
             std::int64_t out_stride)
-      : cuda_(cuda), call_(call_of(layer, plan, q, staged_k, n_heads, scale)), dtype_(layer.dtype) {
+      : cuda_(cuda),
+        call_(call_of(layer, plan, q, staged_k, n_heads, scores)),
+        dtype_(layer.dtype) {
     call_.q_stride = q_stride;
     call_.staged_v = staged_v;
     call_.out = out;
@@ -262,13 +271,13 @@ void attention(Device& device,
                const void* staged_k,
                const void* staged_v,
                int n_heads,
-               float scale,
+               const Scores& scores,
                float* out,
                std::int64_t out_stride) {
   if (plan.n_rows == 0) return;
-  check_attention(layer, plan, n_heads);
+  check_attention(layer, plan, n_heads, scores);
   CudaDevice& cuda = cuda_of(device);
-  Attention passes(cuda, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scale, out,
+  Attention passes(cuda, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scores, out,
                    out_stride);
   for (const AttentionPass& pass : passes.passes()) join_pass(cuda, passes.attend(pass), pass);
 }
@@ -281,15 +290,15 @@ void attention_matmul(Device& device,
                       const void* staged_k,
                       const void* staged_v,
                       int n_heads,
-                      float scale,
+                      const Scores& scores,
                       float* attended,
                       const Projection& to) {
   ensure(std::int64_t{n_heads} * layer.head_dim == to.w.k,
-         "attention_matmul: the product reads every head");
+         "attention_matmul: the matrix must read the outputs of all heads");
   if (plan.n_rows == 0) return;
-  check_attention(layer, plan, n_heads);
+  check_attention(layer, plan, n_heads, scores);
   CudaDevice& cuda = cuda_of(device);
-  Attention passes(cuda, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scale, attended,
+  Attention passes(cuda, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scores, attended,
                    to.w.k);
   if (passes.passes().size() == 1 && rounds_rows_once(to.w, plan.n_rows))
     return multiply_joined(cuda, passes.attend(passes.passes()[0]), plan.n_rows, to);
@@ -305,21 +314,21 @@ void attention_weights(Device& device,
                        const float* q,
                        const void* staged_k,
                        int n_heads,
-                       float scale,
+                       const Scores& scores,
                        float* mean) {
-  check_attention_weights(plan, row, scale);
+  check_attention_weights(plan, row, scores);
   CudaDevice& cuda = cuda_of(device);
-  AttentionCall call = call_of(layer, plan, q, staged_k, n_heads, scale);
+  AttentionCall call = call_of(layer, plan, q, staged_k, n_heads, scores);
   point_at_plan(call,
                 cuda.attention_plans().of(cuda, plan, floats_a_chunk_of(n_heads, layer.head_dim)));
   const int n = plan.pos[row] + 1, n_chain = plan.chain_begin[row + 1] - plan.chain_begin[row];
-  auto* scores =
+  auto* products =
       static_cast<double*>(cuda.scratch(Use::Partials, std::int64_t{n_heads} * (n + n_chain) * 8));
-  double* weights = scores + std::int64_t{n_heads} * n;
+  double* weights = products + std::int64_t{n_heads} * n;
   const auto weigh = layer.dtype == DType::F32   ? weigh_positions<StoreF32>
                      : layer.dtype == DType::F16 ? weigh_positions<StoreF16>
                                                  : weigh_positions<StoreBf16>;
-  cuda.launch("attention_weights", weigh, n_heads, kAttentionThreads, 0, call, row, scores,
+  cuda.launch("attention_weights", weigh, n_heads, kAttentionThreads, 0, call, row, products,
               weights);
   cuda.launch("mean_over_heads", mean_over_heads, blocks_for(n_chain, kAttentionThreads),
               kAttentionThreads, 0, weights, n_heads, n_chain, mean);

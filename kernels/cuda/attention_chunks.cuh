@@ -97,7 +97,7 @@ struct SeenByBatch {
   int n_staged;
   int mixed;              // 1: some run has queries that see different slots
   int too_large;          // 1: the chunk may have a value v for which 0 * v is not 0
-  int staged[kPageSize];  // rows whose vectors follow the cached ones
+  int staged[kPageSize];  // staged rows whose vectors follow the cached ones
   alignas(4) std::uint8_t place[kMostQueries][kPageSize];  // of each slot: its vector, or kUnseen
   /// the same, for all queries of the run that begins at a query
   alignas(4) std::uint8_t together[kMostQueries][kPageSize];
@@ -178,7 +178,7 @@ class ChunkBlock {
     return shared(memory_.queries) + (part * kTiles * kTileQueries + query) * memory_.pitch;
   }
 
-  // ---- keys, values and queries to shared memory
+  // ---- Copies keys, values and queries to shared memory
 
   __device__ void fetch_keys(int slab, int from) const {
     fetch(call_.k_pages, call_.staged_k, 0, slab, from);
@@ -232,7 +232,7 @@ class ChunkBlock {
     }
   }
 
-  // ---- which slots a row sees, and where their vectors lie
+  // ---- Finds the slots that a row sees, and the places of their vectors
 
   /// Chooses the queries of this batch: halves n until all their staged keys fit.
   __device__ void place_rows(int begin, int n) {
@@ -312,9 +312,9 @@ class ChunkBlock {
     }
   }
 
-  /// Splits each tile's queries into runs. The queries of a run share one product with the values,
-  /// because no slot has two different places for them. A query has weight 0 at a slot that it does
-  /// not see. A warp handles a tile, a lane four slots.
+  /// Splits each tile's queries into runs. The queries of a run share one product with the values:
+  /// each slot has the same place in shared memory for all of them. A query has weight 0 at a slot
+  /// that it does not see. A warp handles a tile, a lane four slots.
   /// @param strictly  a run has only queries that see the same slots
   __device__ void find_runs(bool strictly) const {
     const int tile = threadIdx.x / 32, word = threadIdx.x % 16;
@@ -340,8 +340,8 @@ class ChunkBlock {
     if (threadIdx.x % 32 == 0) seen_.runs[tile] = static_cast<std::uint8_t>(runs);
     if (__ballot_sync(kAllLanes, mixed) != 0 && threadIdx.x % 32 == 0) atomicExch(&seen_.mixed, 1);
   }
-  /// Compares the places of four slots in two words. Returns true if both words know a place for
-  /// some slot and the two places differ.
+  /// Compares two words, each with the places of four slots. Returns true if some slot has a known
+  /// place in both words and the two places differ.
   __device__ static bool two_places(unsigned a, unsigned b) {
     bool found = false;
 #pragma unroll
@@ -462,6 +462,12 @@ class ChunkBlock {
     }
   }
 
+  /// The score of a product q . k.
+  __device__ float score_of(float product) const {
+    const float score = product * call_.scale;
+    return call_.softcap > 0 ? capped(score, call_.softcap) : score;
+  }
+
   /// Softmax weights: 16 lanes for a query, 4 slots for a lane. The weights replace the queries in shared memory.
   __device__ void weigh() const {
     constexpr int kLanes = 16, kSlots = kPageSize / kLanes;
@@ -474,7 +480,7 @@ class ChunkBlock {
 #pragma unroll
       for (int j = 0; j < kSlots; j++) {
         const unsigned place = there ? places[lane + j * kLanes] : kUnseen;
-        weight[j] = place == kUnseen ? -kInfinity : scores(i)[place] * call_.scale;
+        weight[j] = place == kUnseen ? -kInfinity : score_of(scores(i)[place]);
         top = Larger()(top, weight[j]);
       }
       for (int by = kLanes / 2; by > 0; by /= 2) top = Larger()(top, across(top, by));
@@ -493,7 +499,7 @@ class ChunkBlock {
     }
   }
 
-  /// Memory of a query's partial result; null if its row sees no slot of the chunk.
+  /// Memory for a query's partial result; null if its row sees no slot of the chunk.
   __device__ float* partial_of(int query) const {
     const int row = row_of(query);
     if (seen_.lo[row] > seen_.hi[row]) return nullptr;

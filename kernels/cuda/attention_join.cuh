@@ -23,8 +23,8 @@ struct ChunkItem {
 struct ListedRow {
   int row;         // of the plan
   int first, pos;  // positions that it sees, [first, pos]
-  int chain;       // index in RowsPlan::chain at which position 0 would be
-  int chunks;      // index at which chunk 0 would be among all chunks of the pass
+  int chain;       // index that position 0 would have in RowsPlan::chain
+  int chunks;      // index that chunk 0 would have among all chunks of the pass
 };
 
 /// Arguments of both kernels for one pass. Lists are in device memory.
@@ -34,7 +34,8 @@ struct AttentionCall {
   std::int64_t page_bytes;
   int n_kv_heads, head_dim, n_heads;
   float scale;
-  int window;  // 0: none
+  float softcap;  // 0: none
+  int window;     // 0: none
   const float* q;
   std::int64_t q_stride;
   const void* staged_k;
@@ -107,9 +108,9 @@ __global__ void __launch_bounds__(kAttentionThreads) join_chunks(AttentionCall c
 
 }  // namespace
 
-/// True if a product of these weights rounds its rows in a kernel before it, once for all rows:
-/// weights of a half type and at most 128 rows. That kernel can also compute the rows (kernel
-/// fusion).
+/// True if a separate kernel rounds the rows before a product of these weights, once for all
+/// outputs: weights of a half type and at most 128 rows. That kernel can also compute the rows
+/// (kernel fusion).
 bool rounds_rows_once(const PackedMatrix& w, int n_rows);
 /// The product of attention's output: joins the chunks of a pass into chunks.out and rounds them in one kernel, then
 /// multiplies.

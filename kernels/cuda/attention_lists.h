@@ -30,7 +30,7 @@ struct PlanPlaces {
   std::size_t seq, pos, chain_begin, prefix_len, page_begin, pages, chain;
 };
 
-/// The inputs from which lists are made. Lists of a plan without a version are not reused.
+/// The inputs from which lists are made. A plan without a version always gets new lists.
 struct AttentionKey {
   std::uint64_t version = 0;  // of the plan
   int n_rows = 0, window = 0;

@@ -45,16 +45,16 @@ __global__ void __launch_bounds__(kRopeThreads) rope_and_stage(RopeCall call, St
   const auto n_kv = static_cast<int>(staged.n_kv_heads);
   const auto head = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
   if (head >= call.n_heads + n_kv) return;
-  const bool is_turned = head < call.n_heads, in_fours = heads_in_fours(call);
+  const bool is_rotated = head < call.n_heads, in_fours = heads_in_fours(call);
   const int half = call.head_dim / 2;
-  const int kv_head = is_turned ? head - (call.n_heads - n_kv) : head - call.n_heads;
+  const int kv_head = is_rotated ? head - (call.n_heads - n_kv) : head - call.n_heads;
   float* low = call.x + blockIdx.x * call.x_stride + std::int64_t{head} * call.head_dim;
-  auto* to = static_cast<Element*>(is_turned ? staged.k : staged.v) +
+  auto* to = static_cast<Element*>(is_rotated ? staged.k : staged.v) +
              (std::int64_t{blockIdx.x} * n_kv + kv_head) * call.head_dim;
-  const bool to_fours = lie_in_fours(half, is_turned ? staged.k : staged.v);
+  const bool to_fours = lie_in_fours(half, is_rotated ? staged.k : staged.v);
   for (int i = 4 * threadIdx.x; i < half; i += 4 * blockDim.x) {
     const HeadHalves own =
-        is_turned ? turn_halves(call, low, i, in_fours) : load_halves(call, low, i, in_fours);
+        is_rotated ? rotate_halves(call, low, i, in_fours) : load_halves(call, low, i, in_fours);
     if (kv_head < 0) continue;
     store_four_as<Store>(to + i, own.low, half - i, to_fours);
     store_four_as<Store>(to + half + i, own.high, half - i, to_fours);

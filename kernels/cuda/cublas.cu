@@ -57,7 +57,7 @@ struct CublasCalls {
 /// Loads the library. It stays loaded, because handles of several devices may use it.
 /// @return  null if that fails; `why` then says why
 const CublasCalls* cublas_of(const std::string& named, std::string& why) {
-  static std::mutex opening;  // devices of several threads may load it together
+  static std::mutex opening;  // several threads may call this at the same time
   static CublasCalls calls;
   const std::lock_guard hold(opening);
   if (calls.gemm) return &calls;
@@ -93,10 +93,10 @@ const CublasCalls* cublas_of(const std::string& named, std::string& why) {
 const CublasCalls& expect_cublas(const CudaDevice& device, const std::string& named) {
   std::string why;
   if (const CublasCalls* calls = cublas_of(named, why)) return *calls;
-  throw Error(ErrorCode::Device,
-              device.name() + ": training multiplies with cuBLAS, which is not available: " + why +
-                  "; install it, name its file in DECOSCOPE_CUBLAS, or take this program's own, "
-                  "slower products with DECOSCOPE_CUBLAS=own");
+  throw Error(ErrorCode::Device, device.name() +
+                                     ": training needs cuBLAS, which is not available: " + why +
+                                     "; install it, name its file in DECOSCOPE_CUBLAS, or use this "
+                                     "program's slower products with DECOSCOPE_CUBLAS=own");
 }
 
 class CublasProducts : public Products {
@@ -129,10 +129,10 @@ class CublasProducts : public Products {
     const auto type = [](DType t) {
       return t == DType::F32 ? CUDA_R_32F : t == DType::F16 ? CUDA_R_16F : CUDA_R_16BF;
     };
-    const auto turned = [](bool t) { return t ? CUBLAS_OP_T : CUBLAS_OP_N; };
-    check(calls_.gemm(handle_, turned(g.a_turned), turned(g.b_turned), g.m, g.n, g.k, &one, g.a,
-                      type(g.in), g.lda, g.b, type(g.in), g.ldb, &kept, g.c, type(g.out), g.ldc,
-                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+    const auto op_of = [](bool t) { return t ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    check(calls_.gemm(handle_, op_of(g.a_transposed), op_of(g.b_transposed), g.m, g.n, g.k, &one,
+                      g.a, type(g.in), g.lda, g.b, type(g.in), g.ldb, &kept, g.c, type(g.out),
+                      g.ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
           "cublasGemmEx");
   }
 
@@ -180,15 +180,14 @@ std::string why_no_cublas(const std::string& named) {
 #else
 
 std::string why_no_cublas(const std::string&) {
-  return "its header was not there when this program was built";
+  return "its header was missing when this program was built";
 }
 
 std::unique_ptr<Products> open_cublas(CudaDevice& device, const std::string&, ProductsOf) {
   throw Error(ErrorCode::Device,
               device.name() +
-                  ": training multiplies with cuBLAS, whose header was not there when "
-                  "this program was built; DECOSCOPE_CUBLAS=own takes its own, slower "
-                  "products");
+                  ": training needs cuBLAS, whose header was missing when this program was built; "
+                  "DECOSCOPE_CUBLAS=own uses this program's slower products");
 }
 
 #endif

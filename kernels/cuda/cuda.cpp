@@ -103,12 +103,12 @@ std::string capability_words(int major, int minor, const std::string& built) {
     sm += (sm.empty() ? "sm_" : ", sm_") + one;
   }
   if (runs || own >= last) return "";
-  const std::string way_on =
+  const std::string advice =
       own < kOldestArch
           ? "they need 8.0 at least; try --device cpu"
           : "build it with -DDECOSCOPE_CUDA_ARCHS=" + std::to_string(own) + ", or try --device cpu";
   return "its compute capability is " + std::to_string(major) + "." + std::to_string(minor) +
-         ", and this program has kernels for " + sm + " and PTX for newer GPUs; " + way_on;
+         ", and this program has kernels for " + sm + " and PTX for newer GPUs; " + advice;
 }
 
 std::vector<CudaDeviceInfo> list_cuda() {
@@ -200,7 +200,7 @@ std::vector<std::string> take_notes_of_closed() {
 }
 
 const TrainKernels& train_kernels(const Device& device) {
-  ensure(device.name().starts_with("cuda:"), "training's kernels are for CUDA devices");
+  ensure(device.name().starts_with("cuda:"), "the training kernels need a CUDA device");
   return (device.name() == kEmulatedName ? emulated() : gpus())->training();
 }
 

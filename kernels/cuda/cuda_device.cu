@@ -21,8 +21,9 @@ std::int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// True if the device remembers freed memory and refuses kernels whose arguments point to it: always in the emulation,
-/// and for GPUs in debug builds (other builds pass NDEBUG to nvcc: cmake/nvcc.cmake).
+/// True if the device keeps a record of freed memory and refuses kernels whose arguments point into
+/// it. This is always on in the emulation, and on for GPUs in debug builds (other builds pass
+/// NDEBUG to nvcc: cmake/nvcc.cmake).
 constexpr bool kRemembersFreed =
 #if defined(NDEBUG)
     kEmulated;
@@ -54,8 +55,6 @@ bool early_wanted() {
 bool prompts_by_products_wanted() {
   return one_of("CUDA_PROMPTS", "own", "cublas") == "cublas";
 }
-
-constexpr int kPromptBlock = 256;  // rows
 
 std::string name_of(int ordinal) {
   return kEmulated ? "cuda:emulated" : "cuda:" + std::to_string(ordinal);
@@ -255,7 +254,7 @@ void CudaDevice::close() noexcept {
   if (stream_finishes()) {
     free_all();
   } else {
-    static_cast<void>(products_.release());
+    static_cast<void>(new std::shared_ptr<Products>(std::move(products_)));
     graphs_.abandon_all();
   }
   if (!broken_.empty() && !is_reported_) notes_.push_back(broken_);
@@ -308,30 +307,6 @@ cudaStream_t CudaDevice::stream_for(const char* name) {
   at_work_ = true;
   launched_.push_back(name);
   return stream_;
-}
-
-Products& CudaDevice::products(ProductsOf whose) {
-  if (!products_) products_ = open_products(*this, whose);
-  return *products_;
-}
-
-// If the library is missing, it is missing for every device of this program, so all devices compute
-// prompts in the same way (as steps). Any other failure throws instead of changing the way, because
-// it may not occur on another device.
-int CudaDevice::prompt_block() {
-  if (prompt_block_) return *prompt_block_;
-  if (!prompts_by_products_) return *(prompt_block_ = 0);
-  if (const std::string why = why_no_products(); !why.empty()) {
-    note("CUDA_PROMPTS=cublas: cuBLAS is not available: " + why +
-         "; prompts are read as steps are; install it, or name its file in DECOSCOPE_CUBLAS");
-    return *(prompt_block_ = 0);
-  }
-  products(ProductsOf::Prompts);
-  return *(prompt_block_ = kPromptBlock);
-}
-
-std::string CudaDevice::prompt_products() const {
-  return prompt_block_.value_or(0) > 0 ? products_->name() : "";
 }
 
 void CudaDevice::check(cudaError_t error, const char* call) {
@@ -477,7 +452,7 @@ bool CudaDevice::stream_finishes() {
 // therefore comes from the caller: a bug in this program.
 void CudaDevice::check_memory_of_pending() {
   if (freed_.empty()) return;
-  const char* const name = pending_.first_that_holds([&](const char* word) {
+  const char* const name = pending_.first_with_stale_pointer([&](const char* word) {
     const auto found = freed_.lower_bound(word);
     return found != freed_.end() && word < found->first + found->second;
   });
@@ -510,7 +485,7 @@ void CudaDevice::launch_pending() {
   if (reported_graphs_ || graphs_.refused().error == cudaSuccess) return;
   reported_graphs_ = true;
   note(graphs_.refused().call + ": " + error_text(graphs_.refused().error) + ", " + memory_text() +
-       "; kernels go one by one without a graph: the same tokens, later");
+       "; kernels are launched one by one without a graph: the same tokens, but slower");
 }
 
 /// Launches all collected kernels if one of them uses the memory in which `place` lies.

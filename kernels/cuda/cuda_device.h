@@ -20,11 +20,13 @@
 #include "kernels/cuda/attention_lists.h"
 #include "kernels/cuda/graphs.h"
 #include "kernels/cuda/platform.h"
-#include "kernels/cuda/train/products.h"
 #include "kernels/device.h"
 #include "kernels/error.h"
 
 namespace kernels::DECOSCOPE_GPU {
+
+class Products;  // train/products.h
+enum class ProductsOf;
 
 /// Uses of scratch memory. If one operation needs two memories at the same time, they have
 /// different uses.
@@ -57,7 +59,7 @@ class CudaDevice final : public Device {
   std::int64_t busy_ns(int) const override { return busy_ns_; }
   std::string failure() const override { return broken_; }
   std::optional<std::int64_t> free_bytes() override;
-  /// "900 MB of 16000 MB are free", or why the driver does not say.
+  /// "900 MB of 16000 MB are free", or the reason why the driver gives no number.
   std::string memory_text() const;
 
   std::int64_t n_launches() const override { return graphs_.n_launched(); }
@@ -98,7 +100,7 @@ class CudaDevice final : public Device {
     if (!pending_.empty()) pending_.latest_is_early();
   }
 
-  /// The stream, for a library call that adds kernels to it. Error messages name that work `name`.
+  /// The stream, for a library call that adds kernels to it. Error messages call that work `name`.
   cudaStream_t stream_for(const char* name);
   /// The matrix library for whole blocks. The first call opens it.
   /// @throws Error(Device)  if cuBLAS is not installed
@@ -146,7 +148,8 @@ class CudaDevice final : public Device {
   /// Memory of this device that only grows.
   /// @param cleared  new memory is set to 0
   void* scratch(Use use, std::int64_t bytes, bool cleared = false);
-  /// A device copy of a host list. Uploads it only if it differs from the last list of that use.
+  /// A device copy of a host list. Uploads it only if it differs from the list of the last call
+  /// with this `use`.
   const int* device_list(Use use, std::span<const int> list);
   /// The attention lists of the forward in progress.
   AttentionPlans& attention_plans() { return attention_plans_; }
@@ -221,16 +224,16 @@ class CudaDevice final : public Device {
   std::int64_t half_used_ = 0;
   char* download_buffer_ = nullptr;  // pinned
   std::int64_t download_buffer_bytes_ = 0;
-  bool download_buffer_is_refused_ = false;  // the driver refused a larger one
+  bool download_buffer_is_refused_ = false;  // the driver refused to allocate a larger buffer
   bool defers_downloads_ = false;
   std::vector<Requested> requested_;
   std::vector<char*> requested_to_;
   std::vector<Copied> copied_;
   ScratchMemory scratch_[static_cast<int>(Use::Count)];
   AttentionPlans attention_plans_;
-  std::unique_ptr<Products> products_;
-  bool prompts_by_products_;         // the environment variable CUDA_PROMPTS
-  std::optional<int> prompt_block_;  // once it is known
+  std::shared_ptr<Products> products_;  // of a type that only their users know
+  bool prompts_by_products_;            // the environment variable CUDA_PROMPTS
+  std::optional<int> prompt_block_;     // once it is known
   std::int64_t slab_bytes_ = 64 << 20;
   std::unordered_set<const void*> prepared_;  // kernels with their attributes set
   std::map<const char*, std::int64_t, std::greater<>> allocated_;  // address to bytes

@@ -103,7 +103,7 @@ __device__ int draw_from(const double* distribution, int n, double u) {
   double all = 0, before = 0;
   for (int w = 0; w < n_warps; w++) all += drawing.of_warp[w];
   const double target = u * all;
-  int drawn = -1;  // if rounding lets no warp pass u: the last warp with a positive sum
+  int drawn = -1;  // if, because of rounding, no warp passes u: the last warp with a positive sum
   for (int w = 0; w < n_warps; w++) {
     const double own = drawing.of_warp[w];
     if (own <= 0) continue;
@@ -330,7 +330,7 @@ __device__ void fill_rejection_details(const Trial& trial,
   const double* q = trial.node.q;
   const auto is_first = threadIdx.x == 0;
   Named& named = static_shared<Named>();
-  int n = 0;  // every thread's copy: no thread reads named.n while the first one writes it
+  int n = 0;  // each thread has its own copy, because the first thread writes named.n
   const auto name = [&](int id) {
     if (n < n_rejection_tokens && !named.has(id, n)) named.id[n++] = id;
     named.n = n;
@@ -436,7 +436,7 @@ class Layout {
   std::int64_t bytes_ = 0;
 };
 
-/// Clears a list that the host copies if nodes do not write all of it.
+/// Sets a list to 0 if nodes do not write all of it, because the host copies every byte.
 template <class Node>
 void clear_gaps(
     CudaDevice& cuda, void* list, std::int64_t bytes, int n, const Node* nodes, int n_nodes) {

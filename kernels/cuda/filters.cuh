@@ -215,7 +215,7 @@ __device__ std::uint64_t lowest_kept(const Row& row, const Asked& asked) {
   if (asked.top_k > 0 && asked.top_k < row.n)
     floor = cut_at(row, 0, /*by_weight=*/false, static_cast<double>(asked.top_k));
   if (asked.top_p >= 1) return floor;
-  // The second threshold may lie below `floor`.
+  // The second search may find a threshold below `floor`.
   return Larger()(floor, cut_at(row, floor, /*by_weight=*/true, static_cast<double>(asked.top_p)));
 }
 __device__ inline bool has_filters(const Asked& asked, int n) {

@@ -6,7 +6,8 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kMostCounted = 13;  // refusals, after which 1,024 lists skip the attempt
+// after this many refusals in a row, the next 1,024 lists are launched without an attempt
+constexpr int kMostCounted = 13;
 
 bool same_extent(const dim3& a, const dim3& b) {
   return a.x == b.x && a.y == b.y && a.z == b.z;
@@ -145,7 +146,8 @@ KernelGraphs::Place KernelGraphs::nearest(const Launches& launches, std::uint64_
   return found;
 }
 
-// A list that comes for the first time may never repeat (loading a model, for example), so it gets no graph.
+// A list that is launched for the first time may never repeat (when a model is loaded, for
+// example), so it gets no graph.
 bool KernelGraphs::seen(std::uint64_t hash) {
   const auto found = std::find(seen_.begin(), seen_.end(), hash);
   const bool is_seen = found != seen_.end();

@@ -57,7 +57,7 @@ class Launches {
   /// Name of the first launch with an argument word that may be a pointer and for which
   /// is_stale(word) is true. Null: there is none.
   template <class IsStale>
-  const char* first_that_holds(const IsStale& is_stale) const {
+  const char* first_with_stale_pointer(const IsStale& is_stale) const {
     for (std::size_t i = 0; i < all_.size(); i++) {
       for (std::size_t at = all_[i].bytes; at + sizeof(const char*) <= bytes_end(i);
            at += sizeof(const char*)) {
@@ -115,7 +115,7 @@ struct CallResult {
 /// Receives the result of a call that frees something.
 using OnFree = std::function<void(cudaError_t error, const char* call)>;
 
-/// Launches lists of kernels and caches CUDA graphs for them.
+/// Launches lists of kernels, and caches CUDA graphs for those that repeat.
 class KernelGraphs {
  public:
   static constexpr std::size_t kFewestKernels = 4;  // of a graph
@@ -128,10 +128,11 @@ class KernelGraphs {
   KernelGraphs& operator=(const KernelGraphs&) = delete;
 
   /// Launches the kernels in order. If the driver refuses a graph, most often for lack of memory,
-  /// launches them one by one, with the same bits. After a refusal a graph is tried again for the
-  /// next two lists; after further refusals the next 1, 2, 4, ... lists make no attempt, because a
-  /// refused attempt takes longer than their launches.
-  /// @param comes_once  true: does not make a graph
+  /// launches them one by one, with the same bits. Backs off after repeated refusals, because a refused
+  /// attempt takes longer than the launches: from the third refusal in a row on, the next 1, 2, 4, ..,
+  /// at most 1,024 lists without a graph are launched one by one without an attempt. A new graph ends
+  /// the backoff.
+  /// @param comes_once  true: the list will not repeat, so no graph is made
   CallResult launch(Launches& launches, cudaStream_t stream, bool comes_once = false);
   /// The first refused call for a graph; its error is cudaSuccess if there was none.
   const CallResult& refused() const { return refused_; }
@@ -180,7 +181,7 @@ class KernelGraphs {
   std::list<std::uint64_t> seen_;    // hashes of lists, latest first
   CallResult refused_;
   int n_refused_ = 0;  // consecutive refusals
-  int n_to_skip_ = 0;  // lists that skip the next attempts
+  int n_to_skip_ = 0;  // lists to launch without an attempt at a graph
 };
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -85,6 +85,27 @@ __device__ inline float exp_f32(float x) {
   return sum * __uint_as_float(static_cast<unsigned>(exponent + 127) << 23);
 }
 
+/// tanh(x), as f_tanh of kernels/cpu/math_body.h.
+__device__ inline float tanh_f32(float x) {
+  const float size = x < 0 ? -x : x;
+  if (size < 0.2f) {
+    const float t = x * x;
+    float sum = 62.0f / 2835;
+    sum = fmaf(sum, t, -17.0f / 315);
+    sum = fmaf(sum, t, 2.0f / 15);
+    sum = fmaf(sum, t, -1.0f / 3);
+    sum = fmaf(sum, t, 1.0f);
+    return x * sum;
+  }
+  const float e = exp_f32(size * -2.0f);
+  const float y = (1.0f - e) / (1.0f + e);
+  return x < 0 ? -y : y;
+}
+/// The softcap: cap * tanh(x / cap).
+__device__ inline float capped(float x, float cap) {
+  return cap * tanh_f32(x / cap);
+}
+
 // ---- noise, with the same bits as kernels/philox.h
 
 /// Four random words.

@@ -6,7 +6,8 @@
 //               chunks in order; the four are then added in order. The order does not depend on the
 //               rows, their number or the device, and zeros appended to k add only zeros (batch
 //               invariance)
-//   many rows   are multiplied 128 at a time, so the cache of a prompt has the bits of a step
+//   many rows   are multiplied 128 at a time. A prompt's keys and values have the same bits as if
+//               steps had computed them
 //   fusion      the kernel that rounds rows can also compute them, by a norm, by a gate, or by
 //               joining attention's chunks
 #include <algorithm>
@@ -108,8 +109,8 @@ __global__ void __launch_bounds__(kMatThreads)
 
 // ---- products
 
-// Rounds rows and stores them in the order of place_of_row. A thread handles four neighbours of a row.
-// grid: (chunks, tiles of 8 rows)
+// Rounds rows and stores them in the order of place_of_row. A thread handles four neighbouring
+// elements of a row. grid: (chunks, tiles of 8 rows)
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     prepare_rows(const float* x, std::int64_t x_stride, int n_rows, int k, std::uint16_t* rows) {
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(const float* x,
                                                                  Ahead ahead) {
   let_next_begin();
   const int row = blockIdx.x;
-  ask_for(ahead, row - 8 * n_tiles);
+  prefetch_weights(ahead, row - 8 * n_tiles);
   wait_for_earlier();
   if (row >= 8 * n_tiles) return;
   const auto width = static_cast<int>(padded_to(k, kChunk));
@@ -153,14 +154,14 @@ __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(const float* x,
   });
 }
 
-// The same for SwiGLU of x. Also writes the result of swiglu_elements to y [n_rows, k].
+// The same for the gated linear unit of x. Also writes the result of glu_elements to y [n_rows, k].
 // grid: as prepare_rows, with one more tile of blocks that prefetch
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
-    const float* x, float* y, int n_rows, int k, std::uint16_t* rows, Ahead ahead) {
+    Gate kind, const float* x, float* y, int n_rows, int k, std::uint16_t* rows, Ahead ahead) {
   const int n_tiles = gridDim.y - 1;
   let_next_begin();
-  if (static_cast<int>(blockIdx.y) == n_tiles) ask_for(ahead, blockIdx.x);
+  if (static_cast<int>(blockIdx.y) == n_tiles) prefetch_weights(ahead, blockIdx.x);
   wait_for_earlier();
   if (static_cast<int>(blockIdx.y) == n_tiles) return;
   const int row = blockIdx.y * 8 + threadIdx.x / 16, i = blockIdx.x * kChunk + threadIdx.x % 16 * 4;
@@ -169,7 +170,7 @@ __global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
   if (n > 0) {
     const bool in_fours = lie_in_fours(k, x, y);
     const float* gate = x + std::int64_t{row} * 2 * k + i;
-    own = gated(load_four(gate, n, in_fours), load_four(gate + k, n, in_fours));
+    own = gated(kind, load_four(gate, n, in_fours), load_four(gate + k, n, in_fours));
     store_four(y + std::int64_t{row} * k + i, own, n, in_fours);
   }
   store_prepared<Store>(rows, row, i, n_tiles, own);
@@ -182,7 +183,7 @@ __global__ void __launch_bounds__(kAttentionThreads) join_and_prepare(
     AttentionCall call, int n_rows, std::uint16_t* rows, int n_tiles, Ahead ahead) {
   const int listed = blockIdx.x, head = blockIdx.y;
   let_next_begin();
-  ask_for(ahead, (listed - 8 * n_tiles) * static_cast<int>(gridDim.y) + head);
+  prefetch_weights(ahead, (listed - 8 * n_tiles) * static_cast<int>(gridDim.y) + head);
   wait_for_earlier();
   if (listed >= 8 * n_tiles) return;
   const bool there = listed < n_rows;
@@ -257,7 +258,7 @@ std::int64_t packed_bytes(DType dtype, int n, int k) {
 
 // Uploads row-major weights slab by slab; a kernel reorders each slab.
 void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
-  ensure(n > 0 && k > 0, "pack: n and k are at least 1");
+  ensure(n > 0 && k > 0, "pack: n and k must be at least 1");
   CudaDevice& cuda = cuda_of(device);
   const std::int64_t row_bytes = std::int64_t{k} * bytes_of(from);
   const int most = static_cast<int>(
@@ -285,7 +286,7 @@ void pack(Device& device, const void* w_host, DType from, int n, int k, DType to
 void embed(
     Device& device, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
   for (int r = 0; r < n_rows; r++)
-    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
+    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: a token is outside the embedding matrix");
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
   const int* device_ids = cuda.device_list(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});
@@ -297,8 +298,10 @@ void embed(
 /// The weights of a product that the kernel before it prefetches.
 Ahead ahead_of(const MatmulCall& call, int n_parts) {
   const int n = blocks_for(call.n, kBlockOutputs) * n_parts;
-  const auto n_asked = static_cast<int>(std::min<std::int64_t>(32, kBytesAhead / kChunkBytes / n));
-  return {static_cast<const unsigned char*>(call.weights), chunks_of(call.k), n_parts, n, n_asked};
+  const auto n_prefetched =
+      static_cast<int>(std::min<std::int64_t>(32, kBytesAhead / kChunkBytes / n));
+  return {static_cast<const unsigned char*>(call.weights), chunks_of(call.k), n_parts, n,
+          n_prefetched};
 }
 
 /// Rows of a fused product: RMSNorm of x. The kernel also writes them to y.
@@ -307,8 +310,9 @@ struct NormedRows {
   float* y;
   float eps;
 };
-/// Rows of a fused product: SwiGLU of x. The kernel also writes them to y.
+/// Rows of a fused product: the gated linear unit of x. The kernel also writes them to y.
 struct GatedRows {
+  Gate kind;
   const float* x;
   float* y;
 };
@@ -337,19 +341,20 @@ void launch_prepare(CudaDevice& cuda,
                     int n_tiles,
                     std::uint16_t* rows,
                     const Ahead& ahead) {
-  const int n_ask = blocks_for(ahead.n, kAskWarps);
+  const int n_prefetch_blocks = blocks_for(ahead.n, kPrefetchWarps);
   if (const auto* norm = std::get_if<NormedRows>(&source)) {
-    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles + n_ask,
+    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles + n_prefetch_blocks,
                       norm_threads(call.k), 0, norm->x, norm->w, norm->y, call.n_rows, call.k,
                       norm->eps, rows, n_tiles, ahead);
   } else if (const auto* gate = std::get_if<GatedRows>(&source)) {
     cuda.launch_early("gate_and_prepare", gate_and_prepare<Store>,
-                      dim3(chunks_of(call.k), n_tiles + 1), kMatThreads, 0, gate->x, gate->y,
-                      call.n_rows, call.k, rows, ahead);
+                      dim3(chunks_of(call.k), n_tiles + 1), kMatThreads, 0, gate->kind, gate->x,
+                      gate->y, call.n_rows, call.k, rows, ahead);
   } else if (const auto* chunks = std::get_if<AttentionCall>(&source)) {
-    cuda.launch_early("join_and_prepare", join_and_prepare<Store>,
-                      dim3(8 * n_tiles + blocks_for(n_ask, chunks->n_heads), chunks->n_heads),
-                      kAttentionThreads, 0, *chunks, call.n_rows, rows, n_tiles, ahead);
+    cuda.launch_early(
+        "join_and_prepare", join_and_prepare<Store>,
+        dim3(8 * n_tiles + blocks_for(n_prefetch_blocks, chunks->n_heads), chunks->n_heads),
+        kAttentionThreads, 0, *chunks, call.n_rows, rows, n_tiles, ahead);
   } else {
     cuda.launch_early("prepare_rows", prepare_rows<Store>, dim3(chunks_of(call.k), n_tiles),
                       kMatThreads, 0, call.x, call.x_stride, call.n_rows, call.k, rows);
@@ -372,8 +377,9 @@ void launch_few(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
 }
 
 /// Launches the persistent kernel of more rows. It gives every block the same number of tasks. If
-/// the tiles occupy at least three fifths of the GPU, one block sums over all of k, because the
-/// exchange of partial sums would cost more than the idle part of the GPU.
+/// the tiles keep at least three fifths of the GPU busy, one block sums over all of k: split-K
+/// would use the rest of the GPU too, but the exchange of partial sums would cost more than that
+/// gains.
 template <class Store, int kRowTiles>
 void launch_stream(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
   constexpr int kGroups = kMostGroups, kStageBytes = Stages<kRowTiles, kGroups>::kBytes;
@@ -465,13 +471,17 @@ void rms_norm_matmul(Device& device,
            NormedRows{x, norm, normed, eps});
 }
 
-void swiglu_matmul(
-    Device& device, const float* gate_up, float* gated, int n_rows, const Projection& to) {
+void glu_matmul(Device& device,
+                Gate gate,
+                const float* gate_up,
+                float* gated,
+                int n_rows,
+                const Projection& to) {
   if (!rounds_rows_once(to.w, n_rows))
-    return unfused::swiglu_matmul(device, gate_up, gated, n_rows, to);
+    return unfused::glu_matmul(device, gate, gate_up, gated, n_rows, to);
   check_matmul(to.w, n_rows, to.w.k, to.y_stride);
   multiply(cuda_of(device), to.w.dtype, call_of(to, gated, to.w.k, n_rows),
-           GatedRows{gate_up, gated});
+           GatedRows{gate, gate_up, gated});
 }
 
 }  // namespace
@@ -494,7 +504,7 @@ void add_matrix_ops(Ops& ops) {
   ops.matmul = matmul;
   ops.embed = embed;
   ops.rms_norm_matmul = rms_norm_matmul;
-  ops.swiglu_matmul = swiglu_matmul;
+  ops.glu_matmul = glu_matmul;
 }
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -18,20 +18,21 @@ constexpr int kWarps = 4, kMatThreads = 32 * kWarps;  // of a group of 64 output
 /// bandwidth, so their blocks prefetch, for each 64 outputs, the first chunks of each partial sum.
 struct Ahead {
   const unsigned char* weights;
-  int n_chunks;  // of k
-  int n_parts;   // 1: one block sums all of k; kPartials: a block for each partial sum
-  int n;         // blocks of 64 outputs times parts
-  int n_asked;   // chunks to prefetch for each of these n, at most 32
+  int n_chunks;      // of k
+  int n_parts;       // 1: one block sums all of k; kPartials: a block for each partial sum
+  int n;             // blocks of 64 outputs times parts
+  int n_prefetched;  // chunks to prefetch for each of these n, at most 32
 };
-constexpr int kAskWarps = 4;  // warps of a prefetching block; each warp prefetches for one of the n
+constexpr int kPrefetchWarps =
+    4;  // warps of a prefetching block; each warp prefetches for one of the n
 
 /// Prefetches the chunks of one prefetching block.
-/// @param asking  the number of the block among the prefetching blocks; negative: prefetches
+/// @param block  the number of the block among the prefetching blocks; negative: prefetches
 ///                nothing
-__device__ inline void ask_for(const Ahead& ahead, int asking) {
+__device__ inline void prefetch_weights(const Ahead& ahead, int block) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int i = asking * kAskWarps + warp, part = i % ahead.n_parts;
-  if (asking < 0 || warp >= kAskWarps || i >= ahead.n || lane >= ahead.n_asked) return;
+  const int i = block * kPrefetchWarps + warp, part = i % ahead.n_parts;
+  if (block < 0 || warp >= kPrefetchWarps || i >= ahead.n || lane >= ahead.n_prefetched) return;
   const int place = place_of_partial(part, ahead.n_chunks) + lane;
   if (place >= place_of_partial(part + kPartials / ahead.n_parts, ahead.n_chunks)) return;
   const std::int64_t chunk = std::int64_t{i / ahead.n_parts} * ahead.n_chunks + place;
@@ -88,9 +89,9 @@ struct Share {
     first = alone ? 0 : blockIdx.y;
     end = alone ? kPartials : first + 1;
   }
-  /// Its number of chunks.
+  /// The number of chunks of this share.
   __device__ int size() const { return place_of_partial(end, n_chunks) - begin(); }
-  /// Index of its first chunk among those of a block of outputs; its other chunks follow.
+  /// Index of the share's first chunk in a block of outputs; the share's other chunks follow.
   __device__ int begin() const { return place_of_partial(first, n_chunks); }
 };
 

@@ -232,7 +232,7 @@ void pick(Device& device,
           Picked* out) {
   check_pick(stride, vocab, n_valid);
   if (n_rows == 0) return;
-  ensure(n_rows <= kMostPicked, "pick: more rows than a grid has");
+  ensure(n_rows <= kMostPicked, "pick: too many rows for a grid");
   CudaDevice& cuda = cuda_of(device);
   const std::int64_t bytes = n_rows * static_cast<std::int64_t>(sizeof(Picked)),
                      slices_at = in_sixteens(bytes);

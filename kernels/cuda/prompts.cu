@@ -11,11 +11,13 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/packed.cuh"
+#include "kernels/cuda/train/products.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr int kPromptThreads = 128;
+constexpr int kPromptBlock = 256;  // rows
 
 // Unpacks outputs of a slab into rows of n_chunks * 64 halves. Four lanes hold eight neighbours of each of two rows twice,
 // one pair per lane; they exchange pairs, and each lane writes eight neighbours.
@@ -103,7 +105,7 @@ Gemm unpacked(CudaDevice& cuda, const PackedMatrix& w, int first, int n) {
                 reinterpret_cast<const float*>(packed), w.k, bytes / 4, gemm.lda,
                 static_cast<float*>(to));
   } else {
-    gemm.a_turned = true;
+    gemm.a_transposed = true;
     gemm.k = gemm.lda = static_cast<int>(padded_to(w.k, kChunk));
     cuda.launch("unpack", unpack_halves, blocks_for(bytes / 16, kPromptThreads), kPromptThreads, 0,
                 reinterpret_cast<const uint4*>(packed), chunks_of(w.k), bytes / 16,
@@ -134,7 +136,8 @@ void matmul_blocks(Device& device,
   check_matmul(w, n_rows, x_stride, y_stride);
   CudaDevice& cuda = cuda_of(device);
   const int block = cuda.prompt_block();
-  ensure(block > 0 && n_rows % block == 0, "matmul_blocks: rows come in whole blocks");
+  ensure(block > 0 && n_rows % block == 0,
+         "matmul_blocks: the number of rows must be a multiple of the block size");
   ensure(std::max(x_stride, y_stride) <= std::numeric_limits<int>::max(),
          "matmul_blocks: a row is too wide");
   if (n_rows == 0) return;
@@ -169,6 +172,31 @@ void matmul_blocks(Device& device,
 }
 
 }  // namespace
+
+Products& CudaDevice::products(ProductsOf whose) {
+  if (!products_) products_ = open_products(*this, whose);
+  return *products_;
+}
+
+// If the library is missing, it is missing for every device of this program, so all devices compute
+// prompts in the same way (as steps). Any other failure throws, because it may occur on one device
+// only, and devices must not compute prompts in different ways.
+int CudaDevice::prompt_block() {
+  if (prompt_block_) return *prompt_block_;
+  if (!prompts_by_products_) return *(prompt_block_ = 0);
+  if (const std::string why = why_no_products(); !why.empty()) {
+    note("CUDA_PROMPTS=cublas: cuBLAS is not available: " + why +
+         "; prompts are computed by the same kernels as steps; install cuBLAS, or name its file in "
+         "DECOSCOPE_CUBLAS");
+    return *(prompt_block_ = 0);
+  }
+  products(ProductsOf::Prompts);
+  return *(prompt_block_ = kPromptBlock);
+}
+
+std::string CudaDevice::prompt_products() const {
+  return prompt_block_.value_or(0) > 0 ? products_->name() : "";
+}
 
 void add_prompt_ops(Ops& ops) {
   ops.matmul_blocks = matmul_blocks;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/math.cuh"
+#include "kernels/gate.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
@@ -16,7 +17,7 @@ constexpr int norm_threads(int dim) {
 }
 
 /// A row of a norm. Thread i / 4 % 1024 handles elements i .. i + 3 and adds their squares in
-/// order. So zeros appended to a row do not change the sums.
+/// order. The width of the row does not matter, so zeros appended to a row do not change the sums.
 struct NormRow {
   const float *x, *w;
   int dim;
@@ -76,31 +77,34 @@ __global__ void __launch_bounds__(kNormThreads)
              [&](int i, int n, const Four& normed) { store_four(y + i, normed, n, in_fours); });
 }
 
-/// silu(gate) * up. The exponent is limited to 88, where silu is 0 in f32.
-__device__ inline float gated(float gate, float up) {
-  const float exponent = 0 - gate > 88.0f ? 88.0f : 0 - gate;  // NaN stays NaN
+/// The gate times up, as rows_body.h of the CPU. The exponent is limited to 88, where the quotient is 0 in f32.
+__device__ inline float gated(Gate kind, float gate, float up) {
+  constexpr float kTwice = -2 * 0.797884561f;  // sqrt(2 / pi)
+  float exponent = 0 - gate;
+  if (kind == Gate::GeluTanh) exponent = gate * fmaf(gate * gate, 0.044715f, 1.0f) * kTwice;
+  exponent = exponent > 88.0f ? 88.0f : exponent;  // NaN stays NaN
   return gate / (1.0f + exp_f32(exponent)) * up;
 }
 
 /// The same for four neighbours; zeros give zeros.
-__device__ inline Four gated(const Four& gate, const Four& up) {
+__device__ inline Four gated(Gate kind, const Four& gate, const Four& up) {
   Four y;
 #pragma unroll
-  for (int j = 0; j < 4; j++) y.of[j] = gated(gate.of[j], up.of[j]);
+  for (int j = 0; j < 4; j++) y.of[j] = gated(kind, gate.of[j], up.of[j]);
   return y;
 }
 
-// y[r, i] = silu(x[r, i]) x[r, hidden + i].  grid: (rows, blocks of fours)
+// y[r, i] = gate(x[r, i]) x[r, hidden + i].  grid: (rows, blocks of fours)
 __global__ void __launch_bounds__(kRowThreads)
-    swiglu_elements(const float* x, float* y, int hidden) {
+    glu_elements(Gate kind, const float* x, float* y, int hidden) {
   let_next_begin();
   wait_for_earlier();
   const bool in_fours = lie_in_fours(hidden, x, y);
   const std::int64_t row = blockIdx.x;
   const int i = 4 * static_cast<int>(blockIdx.y * kRowThreads + threadIdx.x);
   const float* gate = x + row * 2 * hidden + i;
-  const Four own =
-      gated(load_four(gate, hidden - i, in_fours), load_four(gate + hidden, hidden - i, in_fours));
+  const Four own = gated(kind, load_four(gate, hidden - i, in_fours),
+                         load_four(gate + hidden, hidden - i, in_fours));
   store_four(y + row * hidden + i, own, hidden - i, in_fours);
 }
 
@@ -143,7 +147,7 @@ __device__ inline HeadHalves load_halves(const RopeCall& call,
 }
 
 /// Rotates elements i .. i + 3 of a head with their partners, in place.
-__device__ inline HeadHalves turn_halves(const RopeCall& call, float* low, int i, bool in_fours) {
+__device__ inline HeadHalves rotate_halves(const RopeCall& call, float* low, int i, bool in_fours) {
   const int half = call.head_dim / 2, n = half - i;
   const float* turn = call.table + std::int64_t{call.pos[blockIdx.x]} * call.head_dim + 2 * i;
   const HeadHalves from = load_halves(call, low, i, in_fours);
@@ -171,7 +175,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_pairs(RopeCall call) {
   const bool in_fours = heads_in_fours(call);
   float* low = call.x + blockIdx.x * call.x_stride + std::int64_t{head} * call.head_dim;
   for (int i = 4 * threadIdx.x; i < call.head_dim / 2; i += 4 * blockDim.x)
-    turn_halves(call, low, i, in_fours);
+    rotate_halves(call, low, i, in_fours);
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ __device__ inline std::uint64_t described(const void* shared, int k_bytes) {
                  "+f"(d[3][3])                                                              \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
 
-/// d += 64 outputs by 32 rows over 16 k.  a: the warp's 16 outputs, as in multiply_tile
+/// Adds products over 16 k to d: 64 outputs by 32 rows. a: weights of the warp's 16 outputs, as in
+/// multiply_tile
 __device__ inline void multiply_32(Half type,
                                    float (*d)[4],
                                    const unsigned (&a)[4],
@@ -62,7 +63,8 @@ __device__ inline void multiply_32(Half type,
                  "+f"(d[7][2]), "+f"(d[7][3])                                               \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
 
-/// d += 64 outputs by 64 rows over 16 k.  a: the warp's 16 outputs, as in multiply_tile
+/// Adds products over 16 k to d: 64 outputs by 64 rows. a: weights of the warp's 16 outputs, as in
+/// multiply_tile
 __device__ inline void multiply_64(Half type,
                                    float (*d)[4],
                                    const unsigned (&a)[4],

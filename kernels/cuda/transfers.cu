@@ -9,7 +9,8 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr std::int64_t kMostDownloadBuffer = 64 << 20;  // pinned memory is lost to the whole system
+// small, because the operating system cannot use pinned memory for anything else
+constexpr std::int64_t kMostDownloadBuffer = 64 << 20;
 
 }  // namespace
 
@@ -95,7 +96,7 @@ void CudaDevice::grow_download_buffer(std::int64_t bytes) {
   if (!larger) {
     download_buffer_is_refused_ = true;
     note(refusal + "; rows are read in pieces of " + megabytes(download_buffer_bytes_) +
-         ": the same tokens, later");
+         ": the same tokens, but slower");
     return;
   }
   note_free(cudaFreeHost(download_buffer_), "cudaFreeHost");

@@ -43,7 +43,7 @@ struct Thread {
   bool done = true;
   bool waited = false;  // called wait_for_earlier()
   Where barrier;
-  std::vector<AsyncCopy> copies;  // pending, in order
+  std::vector<AsyncCopy> copies;  // pending copies in order
   std::vector<int> group_ends;  // committed groups: copies [0, end) belong to them or earlier ones
 };
 
@@ -89,10 +89,10 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   /// Distance of an address from its end in bytes; negative inside.
-  std::ptrdiff_t behind(const void* address) const {
+  std::ptrdiff_t past_end(const void* address) const {
     return static_cast<const unsigned char*>(address) - (begin_ + usable_);
   }
-  /// The last `bytes`, 16-byte aligned.
+  /// The last `bytes` of this memory; they begin at a multiple of 16 bytes.
   unsigned char* last(std::size_t bytes) { return begin_ + usable_ - (bytes + 15) / 16 * 16; }
   unsigned char* filled(std::size_t bytes, unsigned char pattern) {
     return static_cast<unsigned char*>(std::memset(last(bytes), pattern, (bytes + 15) / 16 * 16));
@@ -143,7 +143,7 @@ class Multiprocessor {
   void prepare(const Launched& launched);
   void run_blocks();
   void run_block();
-  [[noreturn]] void tell_bad_address();
+  [[noreturn]] void report_bad_address();
   bool run_warps();
   bool run_lanes(int warp);
   Thread& thread(int i) const { return *threads_[static_cast<std::size_t>(i)]; }
@@ -153,11 +153,11 @@ class Multiprocessor {
   int next_ready() const;
   void leave();
   Meeting& meeting_at(unsigned mask, Where where);
-  [[noreturn, gnu::cold]] void tell_other_meeting(Where where, Where waited_for) const;
-  [[noreturn, gnu::cold]] void tell_not_in_mask(Where where) const;
+  [[noreturn, gnu::cold]] void report_other_meeting(Where where, Where waited_for) const;
+  [[noreturn, gnu::cold]] void report_not_in_mask(Where where) const;
   void release_barrier();
   void check_marks() const;
-  [[noreturn]] void tell_stuck() const;
+  [[noreturn]] void report_deadlock() const;
   [[noreturn]] void fault(const std::string& what,
                           cudaError_t error = cudaErrorLaunchFailure) const;
   static void entry(void* thread);
@@ -279,7 +279,7 @@ void Multiprocessor::run(const Launched& launched, const Order& order) {
   if (sigsetjmp(jump, 1) == 0)
     run_blocks();
   else
-    tell_bad_address();
+    report_bad_address();
 }
 
 void Multiprocessor::run_blocks() {
@@ -299,14 +299,15 @@ void Multiprocessor::run_blocks() {
   in_kernel = false;
 }
 
-void Multiprocessor::tell_bad_address() {
+void Multiprocessor::report_bad_address() {
   jumped_off_fiber();
   in_kernel = false;
-  const std::ptrdiff_t behind = dynamic_.behind(bad_address);
-  const bool is_shared = behind >= 0 && behind < 4096;
+  const std::ptrdiff_t past = dynamic_.past_end(bad_address);
+  const bool is_shared = past >= 0 && past < 4096;
   fault("reads or writes " +
-            (is_shared ? std::to_string(behind) + " bytes behind the block's dynamic shared memory"
-                       : place_of(bad_address)),
+            (is_shared
+                 ? std::to_string(past) + " bytes past the end of the block's dynamic shared memory"
+                 : place_of(bad_address)),
         cudaErrorIllegalAddress);
 }
 
@@ -412,7 +413,7 @@ void Multiprocessor::run_block() {
     if (n_at_barrier_ > 0 && n_at_barrier_ + n_done_ == n_threads_)
       release_barrier();
     else if (!ran)
-      tell_stuck();
+      report_deadlock();
   }
   check_marks();
 }
@@ -426,30 +427,30 @@ void Multiprocessor::release_barrier() {
       if (current().done) fault("ended while others wait at a barrier");
       if (n_done_ == 0 && !same(thread(0).barrier, current().barrier))
         fault("waits at the barrier at " + text_of(current().barrier) + ", thread " +
-              text_of(first.index) + " at the one at " + text_of(thread(0).barrier));
+              text_of(first.index) + " at the barrier at " + text_of(thread(0).barrier));
     }
     warp_->ready = warp_->all();
   }
   n_at_barrier_ = 0;
 }
 
-void Multiprocessor::tell_stuck() const {
+void Multiprocessor::report_deadlock() const {
   for (const int w : warp_order_) {
     const Warp& warp = *warps_[static_cast<std::size_t>(w)];
     if (warp.n_meetings == 0) continue;
     const Meeting& meeting = warp.meetings[0];
     fault("lane " + std::to_string(std::countr_zero(meeting.mask & ~meeting.here)) + " of warp " +
-          std::to_string(w) + " never comes to " + text_of(meeting.where) +
-          ", where others wait for it");
+          std::to_string(w) + " never reaches " + text_of(meeting.where) +
+          ", where the other lanes wait for it");
   }
   fault("no thread can continue");
 }
 
-void Multiprocessor::tell_other_meeting(Where where, Where waited_for) const {
+void Multiprocessor::report_other_meeting(Where where, Where waited_for) const {
   fault("is at " + text_of(where) + " while lanes of its warp wait for it at " +
         text_of(waited_for));
 }
-void Multiprocessor::tell_not_in_mask(Where where) const {
+void Multiprocessor::report_not_in_mask(Where where) const {
   fault("is not in the mask of its synchronisation at " + text_of(where));
 }
 
@@ -465,7 +466,7 @@ Meeting& Multiprocessor::meeting_at(unsigned mask, Where where) {
   for (int i = 0; i < warp.n_meetings; i++) {
     Meeting& one = warp.meetings[i];
     if (one.mask == mask && same(one.where, where)) return one;
-    if (one.mask >> lane_->lane & 1) tell_other_meeting(where, one.where);
+    if (one.mask >> lane_->lane & 1) report_other_meeting(where, one.where);
   }
   Meeting& one = warp.meetings[warp.n_meetings++];
   one.mask = mask;
@@ -474,11 +475,11 @@ Meeting& Multiprocessor::meeting_at(unsigned mask, Where where) {
   return one;
 }
 
-// Ends in tail calls down to the switch, so a lane that continues jumps directly into its kernel; processors predict such
-// an indirect jump well.
+// Every call from here to the switch of fibers is a tail call, so a lane that continues jumps
+// directly into its kernel. Processors predict such an indirect jump well.
 void Multiprocessor::sync_warp(unsigned mask, void* payload, Perform perform, Where where) {
   const unsigned bit = 1u << lane_->lane;
-  if (!(mask & bit)) tell_not_in_mask(where);
+  if (!(mask & bit)) report_not_in_mask(where);
   mask &= warp_->all();
   Meeting& meeting = meeting_at(mask, where);
   meeting.here |= bit;
@@ -512,7 +513,7 @@ void Multiprocessor::check_marks() const {
     for (std::size_t i = 0; i < n; i++) {
       if (end[i] == order_.pattern) continue;
       throw Fault("kernel " + launched_->name + ", block " + text_of(running.block) + ": wrote " +
-                      std::to_string(i) + " bytes behind a static shared object of " +
+                      std::to_string(i) + " bytes past the end of a static shared object of " +
                       std::to_string(object.bytes) + " bytes",
                   true);
     }

@@ -293,7 +293,8 @@ inline void sync_group(int, Where where = Where::current()) {
 }
 /// Does nothing.
 inline void let_next_begin() {}
-/// Records that this thread called it: a kernel with an early edge must, in every thread.
+/// Records that this thread made the call. In a kernel with a programmatic edge, every thread must
+/// make it.
 void wait_for_earlier();
 /// Only checks that the bytes lie in one allocation, at multiples of 16.
 void prefetch_to_cache(const void* data, unsigned bytes);

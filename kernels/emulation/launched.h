@@ -65,7 +65,7 @@ void expect_whole_warp(unsigned lanes);
 /// Runs all blocks of a launch. @throws Fault
 void run_grid(const Launched& launched, const Order& order);
 
-/// Describes an inaccessible address: "3 bytes behind 400 bytes of device memory".
+/// Describes an inaccessible address: "3 bytes past the end of 400 bytes of device memory".
 std::string place_of(const void* address);
 
 }  // namespace kernels::emulation

@@ -223,8 +223,8 @@ void know_kernel(const void* handle, const char* name, std::size_t n_arguments, 
 }
 
 // nvcc knows a kernel's static objects before the first launch; the emulation learns them during
-// the first run. So a launch with too much memory is refused only while it runs if it is the
-// kernel's first; later launches are refused before they run, as on a GPU.
+// the first run. So it refuses a kernel's first launch with too much memory while the launch runs,
+// and later launches before they run, as a GPU does.
 void count_static(const Launched& launched, std::size_t static_bytes) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
@@ -243,12 +243,12 @@ std::string place_of(const void* address) {
   const auto* at = static_cast<const char*>(address);
   for (const auto& [data, allocation] : all.allocations) {
     const std::string of = std::to_string(allocation.bytes) + " bytes of device memory";
-    const char* behind = data + allocation.bytes;
+    const char* data_end = data + allocation.bytes;
     const auto page = static_cast<std::ptrdiff_t>(page_bytes());
-    if (at >= behind && at < allocation.end() + page)
-      return std::to_string(at - behind) + " bytes behind " + of;
+    if (at >= data_end && at < allocation.end() + page)
+      return std::to_string(at - data_end) + " bytes past the end of " + of;
     if (at < data && at >= allocation.mapped - page)
-      return std::to_string(data - at) + " bytes before " + of;
+      return std::to_string(data - at) + " bytes before the start of " + of;
   }
   return "an address where there is no device memory";
 }

@@ -23,7 +23,7 @@ class Snapshot {
  public:
   Snapshot() {
     with_each_allocation([&](const Allocation& one) {
-      parts_.push_back({one.data, {one.data, one.behind()}});
+      parts_.push_back({one.data, {one.data, one.data_end()}});
     });
   }
   void restore() const {
@@ -49,7 +49,7 @@ class Snapshot {
 };
 
 bool are_marks(const char* begin, std::size_t n, unsigned char mark) {
-  // The first byte is a mark, and each byte equals the one before it.
+  // All bytes are marks if the first byte is one and each byte equals the one before it.
   return n == 0 ||
          (static_cast<unsigned char>(*begin) == mark && std::memcmp(begin, begin + 1, n - 1) == 0);
 }
@@ -60,7 +60,7 @@ void check_marks(const std::string& kernel) {
     const std::size_t n =
         watch == Watch::Orders ? one.n_before() : std::min(one.n_before(), kNearMarks);
     if (are_marks(one.data - n, n, one.mark_before) &&
-        are_marks(one.behind(), one.n_behind(), one.mark_behind))
+        are_marks(one.data_end(), one.n_after(), one.mark_after))
       return;
     throw Fault("kernel " + kernel + ": wrote just outside " + std::to_string(one.bytes) +
                     " bytes of device memory",
@@ -70,7 +70,7 @@ void check_marks(const std::string& kernel) {
 
 void mark_all(unsigned char mark) {
   with_each_allocation([&](Allocation& one) {
-    one.mark_before = one.mark_behind = mark;
+    one.mark_before = one.mark_after = mark;
     fill_marks(one);
   });
 }
@@ -89,7 +89,7 @@ class Orders {
     using Way = Order::Way;
     for (const Order& other :
          {Order{Way::Backward, 0x3c, true, 0x7b}, Order{Way::Shuffled, 0x7f, false, 0xfb}})
-      if (!difference_in(other).empty()) tell_cause(other);
+      if (!difference_in(other).empty()) report_cause(other);
   }
 
  private:
@@ -105,47 +105,49 @@ class Orders {
   }
   /// Finds out which difference between this order and the plain one changes the result, by trying
   /// the differences one at a time.
-  [[noreturn]] void tell_cause(const Order& other) const {
+  [[noreturn]] void report_cause(const Order& other) const {
     const std::string kernel = "kernel " + launched_.name + ": ";
     Order marked = plain_, filled = plain_;
     marked.marks = other.marks;
     if (const std::string what = difference_in(marked); !what.empty())
-      throw Fault(
-          kernel + what + " depends on what lies " + place_read(other.marks) + ": it is read there",
-          true);
+      throw Fault(kernel + what + " depends on the memory " + place_read(other.marks) +
+                      ": the kernel reads there",
+                  true);
     filled.pattern = other.pattern;
     if (const std::string what = difference_in(filled); !what.empty())
-      throw Fault(kernel + what +
-                  " depends on what shared memory held before the block: something is read that "
-                  "nothing wrote");
+      throw Fault(
+          kernel + what +
+          " depends on the content of shared memory before the block: the kernel reads bytes "
+          "that it did not write");
     throw Fault(kernel + difference_in(other) +
-                " depends on the order of threads: a race, or an asynchronous copy that nobody "
-                "waited for");
+                " depends on the order of threads: a race, or an asynchronous copy without a "
+                "wait");
   }
-  /// "behind 400 bytes of device memory": the marks that change the result, tried one allocation at a time.
+  /// The place that the kernel read, in words: "past the end of 400 bytes of device memory".
+  /// Changes the marks around one allocation after the other until the result differs.
   std::string place_read(unsigned char mark) const {
     struct Place {
       const char* data;
-      bool behind;
-      std::string told;
+      bool after;
+      std::string words;
     };
     std::vector<Place> places;
     with_each_allocation([&](const Allocation& one) {
-      for (const bool behind : {false, true})
-        places.push_back({one.data, behind,
-                          (behind ? "behind " : "before ") + std::to_string(one.bytes) +
-                              " bytes of device memory"});
+      for (const bool after : {false, true})
+        places.push_back({one.data, after,
+                          (after ? "past the end of " : "before the start of ") +
+                              std::to_string(one.bytes) + " bytes of device memory"});
     });
     mark_all(plain_.marks);
     for (const Place& place : places) {
       with_each_allocation([&](Allocation& one) {
         if (one.data != place.data) return;
-        (place.behind ? one.mark_behind : one.mark_before) = mark;
+        (place.after ? one.mark_after : one.mark_before) = mark;
         fill_marks(one);
       });
       before_.restore();
       run_grid(launched_, plain_);
-      if (!after_->difference().empty()) return place.told;
+      if (!after_->difference().empty()) return place.words;
     }
     return "outside device memory";
   }
@@ -160,7 +162,7 @@ class Orders {
 
 void fill_marks(const Allocation& allocation) {
   std::memset(allocation.mapped, allocation.mark_before, allocation.n_before());
-  std::memset(allocation.behind(), allocation.mark_behind, allocation.n_behind());
+  std::memset(allocation.data_end(), allocation.mark_after, allocation.n_after());
 }
 
 void check_kernels(Watch how) {

@@ -15,15 +15,15 @@ struct Allocation {
   std::size_t mapped_bytes;  // bytes of the mapping between the inaccessible pages
   char* data;
   std::size_t bytes;
-  unsigned char mark_before = 0xa5, mark_behind = 0xa5;  // value of the marks' bytes
+  unsigned char mark_before = 0xa5, mark_after = 0xa5;  // value of the marks' bytes
   /// End of the data.
-  char* behind() const { return data + bytes; }
+  char* data_end() const { return data + bytes; }
   /// End of the pages.
   char* end() const { return mapped + mapped_bytes; }
   /// Bytes of marks before the data.
   std::size_t n_before() const { return static_cast<std::size_t>(data - mapped); }
   /// Bytes of marks after the data.
-  std::size_t n_behind() const { return static_cast<std::size_t>(end() - behind()); }
+  std::size_t n_after() const { return static_cast<std::size_t>(end() - data_end()); }
 };
 
 /// Calls `work` for each allocation. No memory is allocated or freed during this call.

@@ -94,14 +94,14 @@ class Forward {
   /// @param q  from queries();  out [n_rows, width] with a stride
   void attend(const DeviceFloats& q, float* out, std::int64_t stride) {
     device_.ops().attention(device_, layer_, plan_, q.data(), width() + 3, staged_k_.data(),
-                            staged_v_.data(), scene_.heads.n_heads, scale(), out, stride);
+                            staged_v_.data(), scene_.heads.n_heads, scores(), out, stride);
   }
   /// Attention, then a product with its output: fused, or as the sequence of operations.
   /// @param out  [n_rows, width]
   void attend_and_multiply(const DeviceFloats& q, float* out, const Projection& to, bool fused) {
     const auto run = fused ? device_.ops().attention_matmul : unfused::attention_matmul;
     run(device_, layer_, plan_, q.data(), width() + 3, staged_k_.data(), staged_v_.data(),
-        scene_.heads.n_heads, scale(), out, to);
+        scene_.heads.n_heads, scores(), out, to);
   }
   std::vector<float> attend() {
     const DeviceFloats q = queries();
@@ -115,10 +115,13 @@ class Forward {
     const DeviceFloats mean(
         device_, std::vector<float>(std::size_t(chain_begin_[r + 1] - chain_begin_[r]), kNan));
     device_.ops().attention_weights(device_, layer_, plan_, r, q.data(), staged_k_.data(),
-                                    scene_.heads.n_heads, scale(), mean.data());
+                                    scene_.heads.n_heads, scores(), mean.data());
     return mean.read();
   }
-  float scale() const { return 1 / std::sqrt(float(scene_.heads.head_dim)); }
+  Scores scores() const {
+    return {.scale = 1 / std::sqrt(float(scene_.heads.head_dim)), .softcap = softcap};
+  }
+  float softcap = 0;
   const Node& node(std::size_t r) const { return scene_.seqs[rows_[r].seq].nodes[rows_[r].node]; }
 
   // The nodes that a row attends to, starting with itself.
@@ -140,7 +143,8 @@ class Forward {
       double dot = 0;
       for (int d = 0; d < h.head_dim; d++)
         dot += double(node(r).q[head * h.head_dim + d]) * other->k[kv + d];
-      score.push_back(dot * scale());
+      dot *= scores().scale;
+      score.push_back(softcap > 0 ? softcap * std::tanh(dot / softcap) : dot);
     }
     const double top = *std::max_element(score.begin(), score.end());
     double total = 0;

@@ -13,7 +13,7 @@ namespace kernels::test {
 
 struct CommitShape {
   int n_layers, n_kv_heads, head_dim;
-  int n;  // committed rows, of twice as many staged ones
+  int n;  // committed rows; twice as many are staged
 };
 
 /// Four pages per layer with a gap after each; every byte is equal before ask().
@@ -84,7 +84,7 @@ class Commit {
             << "after page " << page;
   }
 
-  // Half of the rows go to consecutive slots, across a page boundary, the others anywhere.
+  // Half of the rows go to consecutive slots across a page boundary, the other half anywhere.
   void choose_rows() {
     std::mt19937 random(unsigned(shape_.n));
     src_.resize(2 * std::size_t(shape_.n));

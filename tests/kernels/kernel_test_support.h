@@ -48,7 +48,7 @@ class SquaredError {
  private:
   double errors_ = 0, squares_ = 0;
 };
-/// Bound on the NMSE of products and attention whose inputs are rounded alike: a relative error of
+/// Bound on the NMSE of products and attention whose inputs are rounded identically: a relative error of
 /// 3e-5. The longest sums, some 400 terms in f32, have errors of at most 400 2^-23 = 5e-5 of their
 /// terms' magnitudes, and a twentieth of that with random roundings.
 constexpr double kMostSquaredError = 1e-9;

@@ -96,7 +96,7 @@ TEST(Matmul, is_batch_invariant_for_any_thread_count) {
           const Packed packed = pack(*device, w, n, k, dtype);
           for (const int n_rows :
                {2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 64, 100, 129, 256}) {
-            // Other rows each time, shuffled.
+            // Chooses other rows each time, in random order.
             std::vector<int> rows(kRows);
             std::iota(rows.begin(), rows.end(), 0);
             std::shuffle(rows.begin(), rows.end(), std::mt19937(n_rows));

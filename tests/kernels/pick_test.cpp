@@ -182,7 +182,7 @@ TEST(Pick, sampling_follows_the_distribution) {
   EXPECT_LT(chi_square, 30);  // at most 6 degrees of freedom: p < 4e-5
 }
 
-// The filters again, implemented naively.
+// A naive second implementation of the filters.
 std::vector<double> naive_distribution(std::vector<float> logits, const PickRow& row) {
   const int n = int(logits.size());
   std::map<int, bool> seen;

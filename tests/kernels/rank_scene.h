@@ -15,8 +15,8 @@ struct NaiveRanking {
   std::vector<float> logits;
 };
 
-/// Penalty and filters of kernels/sampling.h, implemented naively; then the best of the remaining
-/// tokens, again and again.
+/// Applies penalty and filters of kernels/sampling.h in a naive implementation, then repeatedly takes the
+/// best of the remaining tokens.
 inline NaiveRanking naive_ranking(std::vector<float> logits, const PickRow& row, int k) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   NaiveRanking naive;
@@ -156,8 +156,8 @@ inline void expect_naive_ranks(Device& device, const RankScene& scene) {
   }
 }
 
-/// Rows with gaps between them are copied without the gaps, each to its place; copies within the
-/// device and sums of rows run in the order of the calls.
+/// Expects that rows with gaps between them are copied without the gaps, each to its place, and
+/// that copies within the device and sums of rows run in the order of the calls.
 inline void expect_plain_copies(Device& device) {
   for (const auto& [n_rows, width, stride] :
        {std::array{1, 1, 1}, {3, 7, 7}, {5, 33, 40}, {2, 1, 9}}) {

@@ -91,10 +91,11 @@ TEST(RmsNorm, is_batch_invariant) {
   }
 }
 
-TEST(SwiGlu, is_batch_invariant) {
+TEST(Glu, is_batch_invariant) {
   for (const int hidden : {96, 151}) {
+    const Gate gate = hidden == 96 ? Gate::Silu : Gate::GeluTanh;
     const auto op = [&](Device& device, const float* x, float* y, int n) {
-      device.ops().swiglu(device, x, y, n, hidden);
+      device.ops().glu(device, gate, x, y, n, hidden);
     };
     expect_batch_invariant(2 * hidden, hidden, 8, op);
   }

@@ -24,7 +24,8 @@ TEST(RmsNorm, equals_a_double_loop_in_place_or_not) {
           const double scale = 1 / std::sqrt(sum / dim + 1e-5f);
           for (int i = 0; i < dim; i++) {
             const double exact = x[r * dim + i] * scale * w[i];
-            // At most dim / 64 + 8 roundings in the sum; the root halves their error; six more.
+            // The sum has at most dim / 64 + 8 roundings, whose error the root halves; six more
+            // follow.
             ASSERT_NEAR(y[r * dim + i], exact,
                         (dim / 64 + 14) * 0x1p-24 * std::fabs(exact) + 1e-30);
             ASSERT_EQ(bits_of(y[r * dim + i]), bits_of(in_place[r * dim + i]));
@@ -63,8 +64,7 @@ TEST(Rope, rotates_the_halves_of_each_head) {
       const auto before = normal_values(n_rows * stride, 6);
       std::vector<int> pos(n_rows);
       for (int r = 0; r < n_rows; r++) pos[r] = (r * 13) % 50;
-      Guarded x(
-          {before.begin(), before.end() - (stride - width)});  // the last row ends at its heads
+      Guarded x({before.begin(), before.end() - (stride - width)});  // the last row has no padding
       device.ops().rope(device, x.data(), stride, n_rows, n_heads, head_dim, pos.data(),
                         table.data());
       ASSERT_TRUE(x.intact());
@@ -86,27 +86,89 @@ TEST(Rope, rotates_the_halves_of_each_head) {
   });
 }
 
-TEST(SwiGlu, equals_a_double_loop_up_to_large_values) {
+double exact_gate(Gate kind, double x) {
+  if (kind == Gate::Silu) return x / (1 + std::exp(-x));
+  return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+TEST(Glu, equals_a_double_loop_up_to_large_values) {
   for_each_device([](Device& device) {
-    for (const int hidden : {1, 17, 64, 513, 1030}) {
-      for (const int n_rows : {1, 3, 30}) {
-        Guarded x(normal_values(std::size_t(n_rows) * 2 * hidden, 7, 8));
-        x[0] = -200;
-        if (hidden > 1) x[1] = 200;
-        Guarded y(std::size_t(n_rows) * hidden);
-        device.ops().swiglu(device, x.data(), y.data(), n_rows, hidden);
-        ASSERT_TRUE(y.intact());
-        for (int r = 0; r < n_rows; r++) {
-          for (int i = 0; i < hidden; i++) {
-            const double gate = x[r * 2 * hidden + i], up = x[r * 2 * hidden + hidden + i];
-            const double exact = gate / (1 + std::exp(-gate)) * up;
-            // exp keeps 2^-22 relative; the cut at exp(88) leaves 1e-36.
-            ASSERT_NEAR(y[std::size_t(r) * hidden + i], exact, 0x1p-20 * std::fabs(exact) + 1e-33)
-                << "gate " << gate << " up " << up;
+    for (const Gate kind : {Gate::Silu, Gate::GeluTanh}) {
+      for (const int hidden : {1, 17, 64, 513, 1030}) {
+        for (const int n_rows : {1, 3, 30}) {
+          Guarded x(normal_values(std::size_t(n_rows) * 2 * hidden, 7, 8));
+          x[0] = -200;
+          if (hidden > 1) x[1] = 200;
+          Guarded y(std::size_t(n_rows) * hidden);
+          device.ops().glu(device, kind, x.data(), y.data(), n_rows, hidden);
+          ASSERT_TRUE(y.intact());
+          for (int r = 0; r < n_rows; r++) {
+            for (int i = 0; i < hidden; i++) {
+              const double gate = x[r * 2 * hidden + i], up = x[r * 2 * hidden + hidden + i];
+              const double exact = exact_gate(kind, gate) * up;
+              // exp is accurate to 2^-22 relative; the cut at exp(88) leaves 1e-36. GELU's exponent is rounded
+              // five times.
+              const double rounding = kind == Gate::Silu ? 0x1p-20 : 0x1p-15;
+              ASSERT_NEAR(y[std::size_t(r) * hidden + i], exact,
+                          rounding * std::fabs(exact) + 1e-33)
+                  << "gate " << gate << " up " << up;
+            }
           }
         }
       }
     }
+  });
+}
+
+TEST(HeadNorm, is_the_norm_of_each_head) {
+  for_each_device([](Device& device) {
+    for (const int head_dim : {2, 36, 64, 130}) {
+      const int n_heads = 3, n_kv_heads = 2, n_rows = 9, n = n_heads + n_kv_heads;
+      const int stride = n * head_dim + 5;
+      Guarded w(normal_values(2 * head_dim, 12));
+      const auto before = normal_values(n_rows * stride, 13);
+      Guarded x({before.begin(), before.end() - 5});
+      device.ops().head_norm(device, x.data(), stride, n_rows, n_heads, n_kv_heads, head_dim,
+                             w.data(), 1e-6f);
+      ASSERT_TRUE(x.intact());
+      std::vector<float> head(head_dim);
+      for (int r = 0; r < n_rows; r++) {
+        for (int h = 0; h < n; h++) {
+          const float* from = before.data() + r * stride + h * head_dim;
+          device.ops().rms_norm(device, from, w.data() + (h < n_heads ? 0 : head_dim), head.data(),
+                                1, head_dim, 1e-6f);
+          for (int i = 0; i < head_dim; i++)
+            ASSERT_EQ(bits_of(x[r * stride + h * head_dim + i]), bits_of(head[i]));
+        }
+        for (int i = n * head_dim; i < stride && r + 1 < n_rows; i++)
+          ASSERT_EQ(x[r * stride + i], before[r * stride + i]);
+      }
+    }
+  });
+}
+
+TEST(ScaleAndCap, equals_a_double_loop) {
+  for_each_device([](Device& device) {
+    for (const int n : {1, 16, 70, 9000}) {
+      for (const float cap : {0.0f, 0.3f, 30.0f}) {
+        const auto before = normal_values(n, 14, 20);
+        Guarded x(before);
+        device.ops().scale_and_cap(device, x.data(), n, 1.7f, cap);
+        ASSERT_TRUE(x.intact());
+        for (int i = 0; i < n; i++) {
+          const double scaled = double(1.7f) * before[i];
+          const double exact = cap > 0 ? cap * std::tanh(scaled / cap) : scaled;
+          ASSERT_NEAR(x[i], exact, 0x1p-21 * std::fabs(exact)) << before[i] << " cap " << cap;
+        }
+      }
+    }
+    float special[] = {NAN, INFINITY, -INFINITY, 0, 1e-30f};
+    device.ops().scale_and_cap(device, special, 5, 1, 30);
+    EXPECT_TRUE(std::isnan(special[0]));
+    EXPECT_EQ(special[1], 30);
+    EXPECT_EQ(special[2], -30);
+    EXPECT_EQ(special[3], 0);
+    EXPECT_NEAR(special[4], 1e-30f, 1e-36f);
   });
 }
 
@@ -141,7 +203,7 @@ TEST(Rounding, staged_rows_are_rounded_to_the_nearest_value) {
       {1});
 }
 
-TEST(Rounding, half_precision_is_its_own_inverse) {
+TEST(Rounding, half_precision_values_round_trip) {
   for (std::uint32_t bits = 0; bits < 0x10000; bits++) {
     const auto half = static_cast<std::uint16_t>(bits);
     const float value = f32_from_f16(half);

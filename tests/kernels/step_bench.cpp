@@ -2,10 +2,10 @@
 // the roofline of the same run: max(weight bytes / read probe, multiply-adds / multiply probe).
 //   usage   kernels_step_bench [threads] [S|M] [repeats] [f32|f16|bf16]
 //   output  per number of rows: ms of all matrices and of a whole step at context 128 (logits of
-//           every row), the roofline, the parts of it reached, the ratio to one row
-//   quiet   on a shared machine whole steps are rarely undisturbed, but single operations are:
+//           every row), the roofline, the reached shares of it, the ratio to one row
+//   quiet   on a shared machine hardly any whole step is undisturbed, but single operations often are:
 //           `quiet` adds the least time of each operation and of each piece of the read probe;
-//           `median` is of whole steps
+//           `median` is that of whole steps
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -112,12 +112,12 @@ class Step {
       });
       other([&] {
         ops_.attention(device_, layer.kv, plan_, q, 3 * dim, staged_k_.data(), staged_v_.data(),
-                       shape_.n_heads, 0.125f, attended_.f32(), dim);
+                       shape_.n_heads, {.scale = 0.125f}, attended_.f32(), dim);
       });
       multiply(layer.out, attended_, n, x_, true);
       norm(n);
       multiply(layer.up, normed_, n, up_, false);
-      other([&] { ops_.swiglu(device_, up_.f32(), acted_.f32(), n, shape_.hidden); });
+      other([&] { ops_.glu(device_, Gate::Silu, up_.f32(), acted_.f32(), n, shape_.hidden); });
       multiply(layer.down, acted_, n, x_, true);
     }
     norm(n);

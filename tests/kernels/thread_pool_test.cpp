@@ -46,7 +46,7 @@ TEST(ThreadPool, a_device_may_share_the_threads_of_another) {
   const std::vector<float> x(static_cast<std::size_t>(kRows) * 2 * kHidden, 0.5f);
   const auto result = [&] {
     std::vector<float> y(static_cast<std::size_t>(kRows) * kHidden);
-    device->ops().swiglu(*device, x.data(), y.data(), kRows, kHidden);
+    device->ops().glu(*device, Gate::Silu, x.data(), y.data(), kRows, kHidden);
     return y;
   };
   const auto worked = [](const Device& one) {
@@ -60,7 +60,7 @@ TEST(ThreadPool, a_device_may_share_the_threads_of_another) {
   EXPECT_EQ(worked(*lender), 0);
 
   borrow_threads(*device, *lender);
-  set_active_threads(*device, 1);  // its own, which sleep
+  set_active_threads(*device, 1);  // the device's own threads, which sleep
   EXPECT_EQ(result(), alone);
   EXPECT_EQ(worked(*device), before);
   EXPECT_GT(worked(*lender), 0);
@@ -149,8 +149,8 @@ TEST(Fenced, one_byte_past_the_end_is_a_fault) {
   EXPECT_DEATH(static_cast<void>(data[100]), "");
 }
 
-// Memory is rounded up to whole cache lines, and Scratch doubles: ASan must know the requested
-// size.
+// The device rounds memory up to whole cache lines, and Scratch doubles its size, but ASan must know the
+// requested size.
 TEST(CpuOps, memory_ends_for_asan_at_its_requested_size) {
 #if defined(__SANITIZE_ADDRESS__)
   const auto device = open_cpu(1);
@@ -170,7 +170,7 @@ TEST(CpuOps, a_failed_allocation_is_a_resource_error) {
   const auto device = open_cpu(1);
   try {
     const DeviceBuffer buffer(*device, std::int64_t{1} << 60, "a test");
-    ADD_FAILURE() << "2^60 bytes were had";
+    ADD_FAILURE() << "2^60 bytes were allocated";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
     EXPECT_THAT(error.what(), testing::HasSubstr("memory: "));

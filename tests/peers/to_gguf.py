@@ -1,6 +1,6 @@
-"""A model directory of ours as a GGUF file without a tokenizer, so that llama.cpp can be timed on the
-same shape and types (llama_rows.cpp). Takes what `decoscope model random` writes: LLaMA's tensors in
-one safetensors file. Needs gguf, numpy, safetensors and torch from PyPI.
+"""Converts a model directory to a GGUF file without a tokenizer, so that llama.cpp can be timed
+on the same shape and types (llama_rows.cpp). The directory is as `decoscope model random` writes it:
+LLaMA's tensors in one safetensors file. Needs gguf, numpy, safetensors and torch from PyPI.
 
     python3 tests/peers/to_gguf.py MODEL_DIR OUT.gguf
 """

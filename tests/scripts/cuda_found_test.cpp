@@ -1,4 +1,5 @@
-// What CMake takes of the CUDA that it finds, by an nvcc and an nvidia-smi of known answers.
+// cmake/cuda_found.cmake with a fake nvcc and a fake nvidia-smi: the CUDA versions and architectures that
+// it accepts.
 #include <filesystem>
 #include <fstream>
 
@@ -70,7 +71,7 @@ TEST_F(CudaFound, gpus_below_capability_8_are_left_out_with_a_message) {
   EXPECT_THAT(found(), AllOf(HasSubstr("archs 90\n"), Not(HasSubstr(none))));
 }
 
-TEST_F(CudaFound, archs_that_are_asked_for_are_taken_or_refused) {
+TEST_F(CudaFound, requested_archs_are_used_or_refused) {
   put_nvcc("release 13.0, V13.0.88");
   put("nvidia-smi", "8.6");
   EXPECT_THAT(found("80;90;120"), HasSubstr("archs 80;90;120\n"));

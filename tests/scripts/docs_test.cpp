@@ -92,7 +92,7 @@ TEST_F(DocsTree, faults_that_do_not_fit_the_code_are_named) {
               HasSubstr("Two: no such test suite"));
 }
 
-TEST(Docs, links_lead_somewhere) {
+TEST(Docs, every_link_has_a_target) {
   NEEDS(fs::exists(DECOSCOPE_SOURCE_DIR "/.git"), "no git checkout here");
   NEEDS(std::system("python3 -c pass >/dev/null 2>&1") == 0, "no python3 here");
   const Ended ended = run_in(DECOSCOPE_SOURCE_DIR, "python3 scripts/docs_links.py");

@@ -161,7 +161,7 @@ TEST_F(FamilyScripts, cards_sum_training_time_and_keep_last_measurement) {
       rows_of(card("demo-cllm")),
       Contains(ElementsAre("scores-demo-cllm", std::to_string(seconds_of("scores-demo-cllm")))));
 
-  // Another count, and stopped in between: both pieces belong to the new measurement.
+  // Runs with another count and is stopped once: both parts belong to the new measurement.
   EXPECT_EQ(trained("DECOSCOPE_FAMILY_ROWS=8 DECOSCOPE_FAMILY_SCORES=7 FAILS='model score'"), 6);
   EXPECT_LT(seconds_of("scores-demo-target"), 1000);
   took("scores-demo-target", 500);
@@ -228,7 +228,7 @@ TEST_F(FamilyScripts, resumes_a_stopped_or_killed_stage) {
   const std::string chimera = out() + "/demo-chimera";
   EXPECT_TRUE(fs::exists(chimera + "/model.safetensors.part1"));
   EXPECT_FALSE(fs::exists(chimera + "/.done"));
-  // Its files say that it was killed a hundred seconds after its start.
+  // The times of its files indicate that it was killed a hundred seconds after its start.
   write(chimera + "/.began", std::to_string(std::time(nullptr) - 100) + "\n");
   ASSERT_EQ(trained(), 0) << errors();
   EXPECT_THAT(stages(), ElementsAre("chimera", "tree demo-chimera", "cllm", "score demo-target",
@@ -344,7 +344,7 @@ TEST_F(FamilyScripts, installs_one_model_alone) {
     EXPECT_EQ(read(models() + "/" + other + "/README.md"), "as it was");
   EXPECT_EQ(installed("DECOSCOPE_FAMILY_MODELS=demo-clm"), 2);
   EXPECT_THAT(errors(), HasSubstr("demo-clm: unknown model"));
-  // Models that stay count towards the limit.
+  // Models that are not replaced count towards the limit.
   constexpr std::uintmax_t kMost = 48 << 20;
   fs::resize_file(models() + "/demo-medusa/model.safetensors", kMost);
   EXPECT_EQ(installed("DECOSCOPE_FAMILY_MODELS=demo-cllm"), 1);
@@ -368,7 +368,7 @@ TEST_F(FamilyScripts, card_section_replaces_its_section) {
   const std::string once = "# m\n\n## Time\n\n| a | 1 |\n\n" + training;
   EXPECT_EQ(put("Time", "| a | 1 |\n"), once);
   EXPECT_EQ(put("Time", "| a | 1 |\n"), once) << "the same twice";
-  EXPECT_EQ(put("Gates", "\nmet\n\n"), once + "\n## Gates\n\nmet\n") << "behind all others";
+  EXPECT_EQ(put("Gates", "\nmet\n\n"), once + "\n## Gates\n\nmet\n") << "after all other sections";
   write(path, "# m\n\n## Timely\n\nkept\n\n## Time\n\nold\n");
   EXPECT_EQ(put("Time", "new\n"), "# m\n\n## Timely\n\nkept\n\n## Time\n\nnew\n");
   write(path, "");

@@ -30,7 +30,7 @@ class GpuScripts : public test::ScriptFixture {
   std::string printed() const { return read(out() + ".printed"); }
 };
 
-// With a cuobjdump that lists given archs, and a program that prints its name.
+// Uses a cuobjdump that lists given archs, and a program that prints its name.
 TEST_F(GpuScripts, check_archs_names_missing_code) {
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/check_archs.sh ";
   const std::string program = out() + ".program", cuobjdump = out() + ".cuobjdump";
@@ -61,7 +61,7 @@ TEST_F(GpuScripts, check_archs_names_missing_code) {
 }
 
 #if defined(DECOSCOPE_BUILT_ARCHS)
-TEST_F(GpuScripts, this_build_holds_code_for_its_archs) {
+TEST_F(GpuScripts, this_build_contains_code_for_its_archs) {
   NEEDS(std::system("command -v \"${CUOBJDUMP:-cuobjdump}\" > /dev/null") == 0,
         "no cuobjdump; PyPI's nvidia-cuda-cuobjdump has it");
   EXPECT_EQ(ran(DECOSCOPE_SOURCE_DIR "/scripts/check_archs.sh " DECOSCOPE_PROGRAM
@@ -111,7 +111,7 @@ TEST_F(GpuPack, holds_stripped_programs_and_reports_its_size) {
   EXPECT_EQ(read(work + "/assets/models/one"), "models") << "linked to the checkout's";
   ASSERT_EQ(ran(work + "/gpu_check.sh decoscope --gtest_list_tests"), 0) << printed();
   EXPECT_THAT(printed(), HasSubstr("holds_stripped_programs_and_reports_its_size"));
-  // A pack that was not unpacked opens itself at its first use.
+  // A pack that was not unpacked unpacks itself at its first use.
   ASSERT_EQ(ran(to + "/gpu_check.sh list"), 0);
   EXPECT_TRUE(fs::exists(to + "/bin/decoscope"));
   fs::remove_all(out() + "/checkout/assets");

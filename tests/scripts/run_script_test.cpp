@@ -23,7 +23,7 @@ class RunScript : public test::ScriptFixture {
     const fs::path source = DECOSCOPE_SOURCE_DIR;
     for (const char* folder : {"scripts", "assets/prompts", "build/release/bin"})
       fs::create_directories(fs::path(out()) / folder);
-    for (const char* script : {"run.sh", "lanes.sh"})
+    for (const char* script : {"run.sh", "lanes.sh", "get_model.sh", "get_model.py"})
       fs::copy_file(source / "scripts" / script, fs::path(out()) / "scripts" / script);
     for (const char* done : {"setup.sh", "build.sh"})
       fs::create_symlink("/bin/true", fs::path(out()) / "scripts" / done);
@@ -33,9 +33,20 @@ class RunScript : public test::ScriptFixture {
                   "[ \"$1 $2\" != 'model info' ] || [ \"$3\" = \"$HAS\" ]\n");
   }
 
-  /// The program's last arguments. Expects that the script succeeds.
+  /// A data folder with a file in the place of SmolLM2.
+  std::string with_smollm2() const {
+    fs::create_directories(out() + "/data/decoscope/models");
+    write(smollm2(), "GGUF");
+    return "XDG_DATA_HOME=" + out() + "/data ";
+  }
+  std::string smollm2() const {
+    return out() + "/data/decoscope/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  }
+
+  /// The program's last arguments. Expects that the script succeeds. Nothing is downloaded.
   std::string raced(const std::string& settings, const std::string& arguments) const {
-    const std::string command = "DISPLAY= ASKED=" + log() + " " + settings + " " + out() +
+    const std::string command = "DISPLAY= DECOSCOPE_OFFLINE=1 XDG_DATA_HOME=" + out() +
+                                "/none ASKED=" + log() + " " + settings + " " + out() +
                                 "/scripts/run.sh " + arguments + " >/dev/null 2>&1";
     EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 0) << command;
     const auto lines = calls();
@@ -58,8 +69,27 @@ TEST_F(RunScript, races_in_the_terminal_without_a_display) {
   EXPECT_THAT(own, Not(HasSubstr("refill")));
 }
 
+TEST_F(RunScript, races_on_smollm2_where_it_is) {
+  const std::string with = with_smollm2(), model = "compare --model " + smollm2();
+  const std::string rest =
+      " --prompt-file " + out() + "/assets/prompts/messages.jsonl --max-tokens 96";
+  EXPECT_EQ(raced(with, ""), model + " --decoders ar,lookahead,prompt-lookup" + rest);
+  EXPECT_EQ(raced(with, "--decoders ar,fastcot"), model + rest + " --decoders ar,fastcot");
+  EXPECT_THAT(raced(with, "--model mine"), Not(HasSubstr("SmolLM2")));
+  EXPECT_EQ(raced(with + "DISPLAY=:9", ""), "--model " + smollm2() + " --screen compare --start");
+  EXPECT_EQ(raced(with + "DISPLAY=:9", "--open a.pdrun"), "--open a.pdrun");
+  EXPECT_EQ(raced(with, "--help"), "--help");
+  EXPECT_EQ(raced(with, "devices"), "devices");
+}
+
+TEST_F(RunScript, races_on_bundled_models_if_nothing_can_be_downloaded) {
+  const std::string offline = "DECOSCOPE_OFFLINE= PIP_INDEX_URL=http://127.0.0.1:9/simple";
+  EXPECT_THAT(raced(offline, ""), HasSubstr("bundled.jsonl"));
+  EXPECT_FALSE(fs::exists(out() + "/none/decoscope/models/SmolLM2-135M-Instruct.Q4_1.gguf"));
+}
+
 TEST_F(RunScript, refuses_window_options_without_a_display) {
-  const std::string command = "DISPLAY= ASKED=" + log() + " " + out() +
+  const std::string command = "DISPLAY= DECOSCOPE_OFFLINE=1 ASKED=" + log() + " " + out() +
                               "/scripts/run.sh --open run.pdrun 2> " + out() + ".errors";
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
   EXPECT_THAT(read(out() + ".errors"), HasSubstr("run.sh: --open needs a display"));

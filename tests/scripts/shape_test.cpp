@@ -67,7 +67,8 @@ TEST_F(Shape, counts_documented_types_and_functions) {
         "namespace {\nint hidden();\n}\n}  // namespace engine\n");
   write("engine/page.h", "// A page.\n#pragma once\nstruct Page {};\n");
   const auto found = nlohmann::json::parse(output_of("report --json")).at("values");
-  EXPECT_EQ(found.at("public types"), 3);  // Cache and Page by their headers' comments, Bare not
+  EXPECT_EQ(found.at("public types"),
+            3);  // Cache and Page have their headers' comments, Bare has none
   EXPECT_DOUBLE_EQ(found.at("types documented, %").get<double>(), 66.7);
   EXPECT_EQ(found.at("public functions"), 4);  // all but clear() are documented
   EXPECT_DOUBLE_EQ(found.at("functions documented, %").get<double>(), 75.0);
@@ -91,7 +92,7 @@ TEST_F(Shape, counts_lines_of_functions_and_headers_reached) {
               ElementsAre("kernels/long.cpp:3: run 107"));
 }
 
-TEST_F(Shape, check_names_each_limit_that_does_not_hold) {
+TEST_F(Shape, check_names_each_exceeded_limit) {
   write("engine/one.h",
         "// One.\n#pragma once\nnamespace engine {\n/// Adds.\nint add(int a);\n}\n");
   write("engine/one.cpp", "#include \"engine/one.h\"\nint engine::add(int a) { return a; }\n");

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Stands in for the program under train_family.sh: trains nothing; its weights are hashes of their inputs.
+"""Replaces the program in tests of train_family.sh. Trains nothing; its weights are hashes of their inputs.
 
-Appends each call to $ASKED. A call that contains $FAILS stops half way with code 6, as after Ctrl+C (a measurement then writes nothing). At one
-that contains $KILLS this process and the calling script are killed. A stopped training leaves a checkpoint and an incomplete file.
+Appends each call to $ASKED. A call that contains $FAILS stops half way with code 6, as after Ctrl+C (a measurement then writes nothing). A call
+that contains $KILLS kills this process and the calling script. A stopped training leaves a checkpoint and an incomplete file.
 """
 import hashlib
 import os

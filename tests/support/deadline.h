@@ -16,7 +16,7 @@ namespace engine::test {
 /// Ends the process with a message that names the test if this object lives longer than `allowed`.
 class Deadline {
  public:
-  /// @param allowed  must be longer than any wait that can end in a test without a fault
+  /// @param allowed  must be longer than any wait of a test that works correctly
   explicit Deadline(std::chrono::seconds allowed = std::chrono::seconds(90))
       : allowed_(allowed), watching_([this] { watch(); }) {}
   ~Deadline() {
@@ -34,7 +34,7 @@ class Deadline {
   void watch() {
     std::unique_lock lock(mutex_);
     if (bell_.wait_for(lock, allowed_, [this] { return over_; })) return;
-    std::fprintf(stderr, "%s: its threads have not come to rest within %lld s\n", name_.c_str(),
+    std::fprintf(stderr, "%s: its threads have not finished within %lld s\n", name_.c_str(),
                  static_cast<long long>(allowed_.count()));
     std::fflush(nullptr);
     std::_Exit(EXIT_FAILURE);

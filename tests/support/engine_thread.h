@@ -50,7 +50,7 @@ class EngineThread : public testing::Test {
       start.lanes.push_back({.decoder = std::move(decoder), .options = {}});
     return start;
   }
-  /// Takes events until `enough` holds. @return false after two minutes, which happens only if
+  /// Takes events until `enough` returns true. @return false after two minutes, which happens only if
   /// something hangs
   bool until(const std::function<bool()>& enough) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
@@ -86,7 +86,7 @@ class EngineThread : public testing::Test {
     return n;
   }
 
-  /// Passes events on, and calls `heard` first, on the engine's thread.
+  /// Calls `heard` on the engine's thread, then passes the event on.
   struct Sink : EventSink {
     explicit Sink(EventQueue& queue) : to(queue) {}
     void push(Event event) override {

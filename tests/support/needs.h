@@ -18,9 +18,9 @@ inline bool absence_is_failure() {
 }  // namespace tests
 
 /// Skips or fails the test unless `found`. Use it only in functions that return void.
-#define NEEDS(found, what)                                                              \
-  do {                                                                                  \
-    if (!(found) && tests::absence_is_failure())                                        \
-      FAIL() << (what) << "; DECOSCOPE_TEST_NEEDS_ALL=1 says that everything is there"; \
-    if (!(found)) GTEST_SKIP() << (what);                                               \
+#define NEEDS(found, what)                                                    \
+  do {                                                                        \
+    if (!(found) && tests::absence_is_failure())                              \
+      FAIL() << (what) << "; DECOSCOPE_TEST_NEEDS_ALL=1 does not allow that"; \
+    if (!(found)) GTEST_SKIP() << (what);                                     \
   } while (false)

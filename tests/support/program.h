@@ -1,4 +1,4 @@
-// The program under test as a child process: started, waited for, interrupted.
+// Runs the program under test as a child process: starts it, waits for it, interrupts it.
 #pragma once
 
 #include <sys/types.h>
@@ -27,8 +27,8 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Checks `come` every few milliseconds until it holds, the program ends or the time is over.
-  /// @return  true if it held while the program ran
+  /// Calls `come` every few milliseconds until it returns true, the program ends or the time is over.
+  /// @return  true if `come` returned true while the program ran
   bool until(const std::function<bool()>& come, std::chrono::seconds at_most);
   /// Sends SIGINT to every process of the group, as Ctrl+C in a terminal does.
   void interrupt();

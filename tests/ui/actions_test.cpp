@@ -46,7 +46,7 @@ struct Stage {
   }
 };
 
-// The visible lanes of the timeline in their order.
+// Returns the visible lanes of the timeline in their order.
 std::vector<LaneKey> lanes_of(Shell& shell) {
   return shell.notes().lanes.arranged(shell.state<TimelineView>().natural_lanes);
 }
@@ -124,7 +124,7 @@ TEST(Actions, lane_order_is_saved_beside_the_recording) {
   EXPECT_NE(arranged, own) << "the session's lanes have another order";
 }
 
-TEST(Actions, lanes_are_readable_in_the_notes) {
+TEST(Actions, notes_name_the_lanes) {
   Notes notes;
   notes.lanes.restore({std::vector<LaneKey>{{-1, LaneKind::Commit}, {1, LaneKind::PoolHit}},
                        std::vector<LaneKey>{{0, LaneKind::Cache}},
@@ -142,7 +142,7 @@ TEST(Actions, lanes_are_readable_in_the_notes) {
   EXPECT_THAT(to_text(newer), HasSubstr("lanes = target, teleport"));
 }
 
-TEST(Keys, every_chord_survives_parsing) {
+TEST(Keys, chord_words_parse_to_the_same_chord) {
   for (const KeyAction& key : key_actions())
     EXPECT_EQ(chord_of(chord_words(key.chord)), std::optional(key.chord)) << key.name;
   EXPECT_EQ(chord_words(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_LeftArrow), "Ctrl+Shift+Left");
@@ -150,7 +150,7 @@ TEST(Keys, every_chord_survives_parsing) {
     EXPECT_EQ(chord_of(no_key), std::nullopt) << no_key;
 }
 
-TEST(Keys, own_keys_are_settings_and_replace_defaults) {
+TEST(Keys, user_keys_are_saved_and_replace_defaults) {
   Settings settings;
   std::string why;
   ASSERT_TRUE(from_text("key.next-lens = Ctrl+L\nkey.of-a-newer-program = F9\n", settings, why));
@@ -213,7 +213,7 @@ TEST(Exporting, escape_cancels_and_leaves_no_file) {
   })) << "nothing was cancelled";
 }
 
-TEST(Exporting, existing_file_stays_trace_gets_the_next_name) {
+TEST(Exporting, existing_file_is_kept_and_trace_gets_next_name) {
   const Folder folder;
   const auto timeline = timeline_of(streams::one_run("ar"));
   std::ofstream(folder / "trace.json") << "somebody's";

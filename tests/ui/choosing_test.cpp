@@ -28,7 +28,7 @@ ui::Place step(engine::StepId id, int position = -1) {
   return {1, id, position, -1};
 }
 
-TEST(Selection, several_stay_selected_until_another_is_locked) {
+TEST(Selection, places_stay_selected_until_another_is_locked) {
   ui::Selection selection;
   selection.click(step(3, 40));
   EXPECT_FALSE(selection.several());
@@ -54,7 +54,7 @@ TEST(Selection, several_stay_selected_until_another_is_locked) {
   EXPECT_FALSE(selection.lights_step(1, 2));
   selection.begin_frame();
   EXPECT_TRUE(selection.lights_step(1, 2));
-  // Moving between them keeps them; locking another place deselects them.
+  // Moving between the selected places keeps the selection; locking another place clears it.
   selection.move_to(step(2));
   selection.begin_frame();
   EXPECT_EQ(selection.chosen().places().size(), 3u);
@@ -66,7 +66,7 @@ TEST(Selection, several_stay_selected_until_another_is_locked) {
   EXPECT_FALSE(selection.several());
 }
 
-TEST(Choosing, steps_of_each_figure_match_its_integers) {
+TEST(Choosing, each_figure_selects_the_steps_it_counts) {
   for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
     SCOPED_TRACE(decoder);
     engine::Timeline timeline;
@@ -104,7 +104,7 @@ TEST(Choosing, steps_of_each_figure_match_its_integers) {
   }
 }
 
-// A run that proposes in every step; no proposal is accepted.
+// Returns a run that proposes in every step; only step `accepted_at` accepts a proposal, or none.
 std::vector<engine::Event> in_vain(int n_steps, int accepted_at = -1) {
   std::vector<engine::Event> events{streams::story().model,
                                     engine::RunStarted{.run = 1,
@@ -211,7 +211,7 @@ TEST(Choosing, shift_and_ctrl_select_in_all_panels) {
     put_mouse_away(ctx);
     for (std::size_t i = 0; i < alone.size(); ++i)
       IM_CHECK_GT(lit_in(kPanels[i]).size(), alone[i].size());
-    // From the same first end to another token.
+    // The next range runs from the same first end to another token.
     ctx->SetRef(ImGui::FindWindowByName(kPanels[0]));
     click_with(ctx, ImGuiMod_Shift, cell_of(tokens[n - 4]));
     IM_CHECK_EQ(selection.chosen().places().size(), std::size_t{3});
@@ -256,7 +256,7 @@ TEST(Choosing, click_on_a_figure_selects_its_steps) {
     IM_CHECK_EQ(run.steps.head(static_cast<std::size_t>(shell.selection().locked.step)).n_tokens,
                 2);
     IM_CHECK_EQ(chosen().n_steps(), two);
-    // A figure: the steps that it is computed from.
+    // A click on a figure selects the steps that it is computed from.
     ctx->ItemClick("acceptance rate");
     ctx->Yield(2);
     IM_CHECK_NE(shell.message().find("proposed tokens"), std::string::npos);
@@ -303,7 +303,7 @@ TEST(Choosing, marked_runs_are_renamed_and_compared) {
   play("runs", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     ctx->Yield(2);
-    // Two runs of this session without a race.
+    // The session has two runs and no race.
     auto events = streams::one_run("jacobi", 24, 1);
     auto more = streams::one_run("lookahead", 24, 2);
     events.insert(events.end(), more.begin() + 1, more.end());
@@ -326,7 +326,7 @@ TEST(Choosing, marked_runs_are_renamed_and_compared) {
     ctx->ItemClick("**/###compare");
     ctx->Yield(3);
     IM_CHECK_EQ(static_cast<int>(shell.screen()), static_cast<int>(ui::Screen::Compare));
-    // Side by side in that order, each with its letter.
+    // The runs are shown side by side in that order, each with its letter.
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C);
     ctx->Yield(2);
     IM_CHECK_EQ(

@@ -64,8 +64,8 @@ TEST(Describe, describes_probe_scores) {
   const auto timeline = timeline_of(events);
   const engine::RunRecord& run = *timeline.run(1);
   const ui::PlaceFacts row = ui::describe_place(timeline, run, {1, 1, -1, 1});
-  EXPECT_TRUE(has_fact(row, "probe's attention", "0.50 of the window's mean"));
-  EXPECT_TRUE(has_fact(row, "probe attends most to", "row 2, 3.25 of the window's mean"));
+  EXPECT_TRUE(has_fact(row, "probe's attention", "0.50 x the mean of the window"));
+  EXPECT_TRUE(has_fact(row, "probe attends most to", "row 2, 3.25 x the mean of the window"));
   const ui::PlaceFacts before = ui::describe_place(timeline, run, {1, 0, -1, 1});
   EXPECT_TRUE(std::ranges::none_of(
       before.rows, [](const ui::Fact& fact) { return fact.label.starts_with("probe"); }));

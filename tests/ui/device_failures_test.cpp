@@ -25,7 +25,7 @@ using testing::Not;
 constexpr int kDevice = 5, kResources = 4, kUsage = 2;
 const char* const kOffer = "Run on the CPU";
 
-// A run on a device that is cut after a step or within one.
+// Returns the events of a run on a device, cut off after a step or within one.
 std::vector<engine::Event> cut_run(const std::string& device, bool mid_step) {
   std::vector<engine::Event> events = streams::one_run("jacobi", 60);
   events.resize(events.size() / 2);
@@ -39,7 +39,7 @@ std::vector<engine::Event> cut_run(const std::string& device, bool mid_step) {
   return events;
 }
 
-// Later than all events of these runs.
+// Returns a failure that is later than all events of these runs.
 engine::RunFailed failed(int code, engine::RunId run = 1) {
   return {.t = 1'000'000'000'000,
           .run = run,
@@ -84,7 +84,7 @@ TEST(FailedDevice, cpu_is_offered_after_gpu_failures_only) {
   }
 }
 
-// The codes name kinds of failures; a full disk or host memory has the same code.
+// A code is a kind of failure: a full disk and full host memory have the same code as full GPU memory.
 TEST(FailedDevice, cpu_is_not_offered_after_other_failures) {
   for (const char* message : {"/home/a/one.pdrun: cannot be written: No space left on device",
                               "out of memory; the runs so far are kept"}) {
@@ -97,7 +97,7 @@ TEST(FailedDevice, cpu_is_not_offered_after_other_failures) {
       EXPECT_THAT(window.said(), Not(HasSubstr(kOffer))) << message << " " << run;
     }
   }
-  // A newer request is pending: this failure belongs to the older one.
+  // A newer request is pending, so this failure belongs to the older one.
   Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));
   window.shell.perform(ui::Action::Run);
@@ -115,8 +115,8 @@ TEST(FailedDevice, messages_name_settings_instead_of_options) {
       "seed needs a draft model and there is none; choose one as the draft in Setup");
   EXPECT_EQ(ui::for_window("the same vocabulary; name another with --draft"),
             "the same vocabulary; choose another as the draft in Setup");
-  EXPECT_EQ(ui::for_window("none are given; name them with --heads NAME|DIR"),
-            "none are given; choose them as the heads in Setup");
+  EXPECT_EQ(ui::for_window("the card names none; name them with --heads NAME|DIR"),
+            "the card names none; choose them as the heads in Setup");
   EXPECT_EQ(ui::for_window("the context holds 1024; lower --max-tokens or --shots"),
             "the context holds 1024; lower max tokens or examples shown");
   EXPECT_EQ(ui::for_window("the context holds 64; set a longer context with --context N"),
@@ -173,7 +173,7 @@ TEST(FailedDevice, cpu_is_offered_after_a_refused_start) {
   Asked window("cuda:0");
   window.shell.take({failed(kDevice, 0)});
   EXPECT_THAT(window.said(), AllOf(HasSubstr("Not started (code 5): cuda:0"), HasSubstr(kOffer)));
-  // A run begins: the offer belonged to an earlier one.
+  // A run starts; the offer, which belonged to an earlier request, disappears.
   window.shell.take(streams::one_run("ar"));
   EXPECT_THAT(window.said(), Not(HasSubstr(kOffer)));
 }
@@ -193,7 +193,7 @@ TEST(FailedDevice, offers_cpu_only_for_the_last_request) {
   EXPECT_THAT(window.said(), AllOf(HasSubstr("The run failed"), Not(HasSubstr(kOffer))));
 }
 
-TEST(FailedDevice, cpu_repeats_the_command) {
+TEST(FailedDevice, cpu_button_repeats_the_command) {
   play(
       "cpu_goes_on",
       [](ImGuiTestContext* ctx, Stage& stage) {
@@ -276,7 +276,7 @@ TEST(LateGpu, reported_after_10_s_and_exit_offered_after_60_s) {
 TEST(LateGpu, only_a_computing_gpu_is_late) {
   EXPECT_EQ(late({}, 100), "");
   EXPECT_EQ(late(cut_run("cpu", true), 100), "") << "a CPU is never reported";
-  EXPECT_EQ(late(cut_run("cuda:0", false), 100), "") << "between two steps, as while paused";
+  EXPECT_EQ(late(cut_run("cuda:0", false), 100), "") << "the run is between two steps";
   auto over = cut_run("cuda:0", true);
   over.push_back(failed(kDevice));
   EXPECT_EQ(late(over, 100), "");
@@ -284,7 +284,7 @@ TEST(LateGpu, only_a_computing_gpu_is_late) {
   const auto emulated = cut_run("cuda:emulated", true);
   EXPECT_EQ(late(emulated, 100), "");
   EXPECT_NE(late(emulated, 100, {.emulated = true}), "");
-  // A prompt in prefill, and one that is paused before its first step.
+  // A prompt in prefill is late; a run that is paused before its first step is not.
   std::vector<engine::Event> begun = cut_run("cuda:0", true);
   while (!std::holds_alternative<engine::RunStarted>(begun.back())) begun.pop_back();
   EXPECT_EQ(late(begun, 12), "GPU not responding, prompt, 12 s");
@@ -293,7 +293,7 @@ TEST(LateGpu, only_a_computing_gpu_is_late) {
 }
 
 TEST(LateGpu, paused_time_does_not_count) {
-  // SEED has begun a step when it is paused; it drafts or is queued.
+  // SEED can be paused within a step, while it drafts or waits in the queue.
   auto events = cut_run("cuda:0", true);
   const engine::StepId step = std::get<engine::Drafted>(events.back()).step;
   events.push_back(engine::Held{.t = 1'000'000'000'000, .held = true});
@@ -340,7 +340,7 @@ TEST(LateGpu, bar_disappears_with_the_next_event) {
   EXPECT_THAT(window.said(), Not(HasSubstr("not responding")));
 }
 
-TEST(LateGpu, is_shown_over_a_recording) {
+TEST(LateGpu, is_reported_while_a_recording_is_shown) {
   const engine::test::Folder folder;
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);

@@ -115,7 +115,7 @@ std::size_t blocks_of_all_lanes(const engine::RunLod& lod,
   return n;
 }
 
-// The steps between two times with their recorded spans.
+// Checks that the blocks of `n` steps, from step `first` on, have the recorded times.
 void expect_exact(const engine::RunRecord& run,
                   const engine::RunLod& lod,
                   const RunTimes& times,
@@ -127,7 +127,7 @@ void expect_exact(const engine::RunRecord& run,
     std::size_t i = first;
     for (const LaneBlock& block : blocks_in_view(lod, times, lane, view)) {
       if (block.step < static_cast<engine::StepId>(first))
-        continue;  // it ends at the begin of the view
+        continue;  // it ends at the start of the view
       if (i == first + n) break;
       ASSERT_FALSE(block.is_bucket);
       ASSERT_EQ(block.step, static_cast<engine::StepId>(i)) << lane_name(lane);
@@ -165,7 +165,7 @@ TEST(Gantt, frame_cost_at_a_million_events_is_bounded) {
   EXPECT_LT(::test::least_worked_ms(20, [&] { lod.update(run); }), build_ms / 100);
 
   const ClockView all = whole(times, 1500);
-  // A hundred times the events at about the same work; the test compares two measured times.
+  // A hundred times as many events need about the same work; the test compares two measured times.
   LongRun little;
   engine::Timeline few;
   for (const engine::Event& event : little.begin()) few.apply(event);
@@ -183,7 +183,7 @@ TEST(Gantt, frame_cost_at_a_million_events_is_bounded) {
   const double all_ms = ::test::least_worked_ms(20, [&] { prepare(lod, times); });
   EXPECT_GT(n_blocks, 500u);
   EXPECT_GT(times.steps.size(), 90 * few_times.steps.size());
-  EXPECT_LT(all_ms, 20 * few_ms) << few_ms << " ms for a hundredth";
+  EXPECT_LT(all_ms, 20 * few_ms) << few_ms << " ms for a hundredth of the events";
   for (double zoom = 1; zoom < 1e6; zoom *= 4) {
     ClockView view = all;
     view.t0 = times.end_compute() / 3;
@@ -282,7 +282,7 @@ TEST(Gantt, position_clock_length_is_committed_tokens) {
   EXPECT_EQ(sum, 96);
 }
 
-TEST(Gantt, normalised_clock_aligns_begin_and_end) {
+TEST(Gantt, normalised_clock_aligns_start_and_end) {
   const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
   for (const engine::RunRecord& run : timeline.runs()) {
     const RunTimes times = times_of(run);
@@ -302,7 +302,7 @@ TEST(Gantt, normalised_clock_aligns_begin_and_end) {
       ASSERT_TRUE(part);
       EXPECT_EQ(part->first, blocks[i].t0);
     }
-    // To the clock and back, within a step.
+    // A time within a step is converted to the clock and back.
     const StepSpan& step = times.steps[last / 2];
     const double middle = (step.compute0 + step.compute1) / 2;
     const double at = on_clock(ClockKind::Normalised, times, middle, 0);
@@ -332,7 +332,7 @@ TEST(Counters, extremes_match_the_values) {
   for (int i = 0; i < 5000; ++i) {
     values.push_back(static_cast<float>(random() % 1000));
     extremes.push(values.back());
-    // Queried while it grows: the last block of values is incomplete.
+    // The values are queried while the list grows, so the last block of values is incomplete.
     const std::size_t last = 1 + random() % values.size(), first = random() % last;
     const auto [low, high] = std::minmax_element(values.begin() + static_cast<long>(first),
                                                  values.begin() + static_cast<long>(last));
@@ -342,7 +342,7 @@ TEST(Counters, extremes_match_the_values) {
   EXPECT_THROW(extremes.of(5, 5), engine::ContractError);
 }
 
-TEST(Counters, have_rows_tokens_cache_and_pool) {
+TEST(Counters, count_rows_tokens_cache_and_pool) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const engine::RunRecord& run = *timeline.run(1);
   RunCounters counters;
@@ -357,7 +357,7 @@ TEST(Counters, have_rows_tokens_cache_and_pool) {
   }
 }
 
-TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
+TEST(Arrows, follow_a_guess_from_proposal_to_commit) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);
   // A token that was guessed before its commit.
@@ -373,7 +373,7 @@ TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
   EXPECT_EQ(arrows[arrows.size() - 3].from, (FlowEnd{LaneKind::Propose, step}));
   for (std::size_t i = 1; i < arrows.size(); ++i) EXPECT_EQ(arrows[i].from, arrows[i - 1].to);
   EXPECT_LT(arrows.front().from.step, step);
-  // A selected step: the flow of each token that it committed, and no other.
+  // A selected step has the arrows of each token that it committed, and no others.
   const auto all = arrows_of(run, {1, token->step, -1, -1});
   const engine::StepHead head = run.steps.head(step);
   const auto n_commits = std::ranges::count(all, FlowEnd{LaneKind::Commit, step}, &FlowArrow::to);
@@ -383,7 +383,7 @@ TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
   EXPECT_TRUE(arrows_of(run, {1, 100'000, -1, -1}).empty());
 }
 
-TEST(Arrows, of_plain_decoding_start_at_the_forward) {
+TEST(Arrows, start_at_the_forward_in_plain_decoding) {
   const auto timeline = timeline_of(streams::one_run("ar"));
   const auto arrows = arrows_of(*timeline.run(1), {1, 5, -1, -1});
   ASSERT_EQ(arrows.size(), 2u);

@@ -1,5 +1,5 @@
 // Details of decoders: results of a step's candidates, sources of n-grams, finished blocks, the bars of the
-// text. And clicks, which have the same effect in every panel.
+// text. Also the effects of clicks, which are the same in every panel.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using ui::Mean;
 
-// Three candidates after token 5: {7, 8, 9} of which two are accepted, {7, 4} that shares the
+// Returns a step with three candidates after token 5: {7, 8, 9} of which two are accepted, {7, 4} that shares the
 // first, and {6}, which is rejected.
 engine::StepRecord step_with_candidates() {
   engine::StepRecord step;
@@ -60,7 +60,7 @@ TEST(Pool, candidates_have_the_results_of_their_step) {
   EXPECT_EQ(all[0].n_accepted, 2);
   EXPECT_THAT(all[1].rows, ElementsAre(1, 4)) << "it shares the row of its first token";
   EXPECT_EQ(all[1].n_accepted, 1);
-  // Its hits over the run do not count for this step.
+  // The hits of an n-gram over the run do not count as its result at this step.
   EXPECT_THAT(all[2].rows, ElementsAre(5));
   EXPECT_EQ(all[2].n_accepted, 0);
   EXPECT_THAT(all[3].rows, IsEmpty()) << "it has no row";
@@ -83,7 +83,7 @@ engine::RunRecord run_of_pool_changes(const std::vector<engine::PoolChanged>& ch
   return run;
 }
 
-TEST(Pool, has_last_try_and_last_hit_of_entries) {
+TEST(Pool, entries_have_last_try_and_last_hit) {
   const auto tried = [](std::uint32_t n_hits, std::uint32_t n_tries) {
     return engine::PoolChanged{
         .tried = {{.first = 5, .rest = {7}, .n_hits = n_hits, .n_tries = n_tries}}};
@@ -110,11 +110,11 @@ TEST(Pool, counts_entries_by_first_token) {
   advance(pool, run, 1);
   const auto text = [](const PoolNgram& n) { return std::to_string(n.rest.front()); };
   EXPECT_EQ(rows_in_view(pool, ui::PoolOrder::First, "", text, 9).n_by_first.at(5), 2);
-  // Among the entries that the filter selects.
+  // Only entries that match the filter are counted.
   EXPECT_EQ(rows_in_view(pool, ui::PoolOrder::First, "8", text, 9).n_by_first.at(5), 1);
 }
 
-// A window of three columns and two levels in Lookahead's format: the first column begins with the last
+// Returns a step with a window of three columns and two levels in Lookahead's format: the first column begins with the last
 // token of the prefix.
 engine::StepRecord step_with_window() {
   engine::StepRecord step;
@@ -266,7 +266,7 @@ int corners_in(const char* window, ui::Rgb rgb) {
                                         [&](auto& v) { return v.col == ui::colour(rgb); }));
 }
 
-TEST(TextEdges, are_drawn) {
+TEST(TextEdges, caret_and_block_edges_are_drawn) {
   headless::Headless gui;
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();
@@ -320,7 +320,7 @@ TEST(Selection, modifier_keys_decide_what_a_click_does) {
   EXPECT_EQ(selection.chosen().why(), "were first or were last");
 }
 
-// The middle of a step's slice in the target's lane.
+// Returns the middle of a step's slice in the target's lane.
 ImVec2 slice_of(ImGuiTestContext* ctx, Stage& stage, engine::StepId step) {
   ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
   const ImRect lanes = ctx->ItemInfo("lanes").RectFull;
@@ -354,7 +354,7 @@ TEST(Choosing, ctrl_adds_slices_cells_and_bars) {
     click_slice(9);
     ctx->KeyUp(ImGuiMod_Ctrl);
     IM_CHECK_EQ(n_steps(), std::size_t{2});
-    // A column of a counter, one step wide.
+    // Ctrl+click on a column of a counter, which is one step wide.
     ctx->KeyDown(ImGuiMod_Ctrl);
     ctx->MouseMoveToPos(
         {slice_of(ctx, stage, 12).x, ctx->ItemInfo("rows/label").RectFull.GetCenter().y});
@@ -367,7 +367,7 @@ TEST(Choosing, ctrl_adds_slices_cells_and_bars) {
     ctx->KeyUp(ImGuiMod_Ctrl);
     ctx->Yield(2);
     IM_CHECK_EQ(n_steps(), std::size_t{2});
-    // A cell of the last iteration in the Trajectory.
+    // Ctrl+click on a cell of the last iteration in the Trajectory.
     put_mouse_away(ctx);
     ctx->SetRef(ImGui::FindWindowByName("Trajectory###live.trajectory"));
     ctx->KeyDown(ImGuiMod_Ctrl);
@@ -375,7 +375,7 @@ TEST(Choosing, ctrl_adds_slices_cells_and_bars) {
     ctx->KeyUp(ImGuiMod_Ctrl);
     ctx->Yield(2);
     IM_CHECK_EQ(n_steps(), std::size_t{3});
-    // A bar of the panel Numbers.
+    // Ctrl+click on a bar of the panel Numbers.
     ctx->SetRef(ImGui::FindWindowByName("Numbers###live.numbers"));
     ctx->KeyDown(ImGuiMod_Ctrl);
     ctx->ItemClick("tokens committed per step/$$2/bar");
@@ -428,7 +428,7 @@ TEST(Keys, timeline_keys_depend_on_position_not_letter) {
     const double zoomed = wide();
     ctx->Yield(2);
     IM_CHECK_EQ(wide(), zoomed);
-    // Pressed and released between two frames, it moves for one frame.
+    // A key pressed and released between two frames moves the view for one frame.
     heard(window, GLFW_KEY_S, 0, GLFW_PRESS, 0);
     heard(window, GLFW_KEY_S, 0, GLFW_RELEASE, 0);
     ctx->Yield(2);

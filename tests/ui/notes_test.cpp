@@ -28,7 +28,7 @@ Notes some_notes() {
       {{1, "plain"}, {2, "with = and, commas"}}};
 }
 
-TEST(Notes, text_read_back_is_the_same_notes) {
+TEST(Notes, text_parses_to_the_same_notes) {
   Notes read;
   std::string why;
   EXPECT_TRUE(from_text(to_text(some_notes()), read, why)) << why;
@@ -115,7 +115,7 @@ TEST(Notes, bookmarks_and_names_survive_saving) {
     stage.shell.selection().locked = {1, 9, -1, -1};
     stage.shell.perform(ui::Action::Mark);
     stage.shell.perform(ui::Action::KeepMark);
-    stage.shell.perform(ui::Action::Mark);  // a passing mark is not saved
+    stage.shell.perform(ui::Action::Mark);  // a temporary mark is not saved
     stage.shell.notes().run_names[1] = "first try";
     set.assign(stage.shell.notes().bookmarks.begin(), stage.shell.notes().bookmarks.begin() + 2);
     stage.save(folder / "mine.pdrun");

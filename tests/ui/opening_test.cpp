@@ -142,7 +142,7 @@ TEST(Opening, truncated_recording_is_shown_as_far_as_complete) {
   EXPECT_NE(stage.timeline().notices().front().text.find("incomplete"), std::string::npos);
 }
 
-TEST(Opening, another_recording_replaces_it) {
+TEST(Opening, second_recording_replaces_the_first) {
   const Folder folder;
   record(folder.file("long.pdrun"), streams::one_run("jacobi", 30'000));
   record(folder.file("short.pdrun"), streams::one_run("ar", 8));

@@ -52,7 +52,7 @@ void draw_everything(const std::vector<engine::Event>& events, int scale = 100) 
   }
 }
 
-// The stream of a decoder under another name; rows of one kind get another kind.
+// Returns the timeline of a stream whose decoder gets the name `decoder` and whose rows of kind `from` get the kind `to`.
 engine::Timeline told_by(const char* decoder,
                          std::vector<engine::Event> events,
                          engine::RowTag::Kind from = engine::RowTag::Kind::Probe,
@@ -158,7 +158,7 @@ TEST(Panels, draw_a_race_of_the_maximum_number_of_lanes) {
   for (const int scale : {100, 300}) draw_everything(streams::race(kFiveLanes), scale);
 }
 
-// The cards of the panel Lanes from left to right, each with the number of its run.
+// Returns the cards of the panel Lanes from left to right, each with the number of its run.
 std::vector<std::pair<const ImGuiWindow*, int>> lane_cards() {
   std::vector<std::pair<const ImGuiWindow*, int>> cards;
   for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
@@ -252,7 +252,7 @@ TEST(Panels, survive_events_without_run_or_step) {
   draw_everything(events);
 }
 
-// Processor time and vertices of a frame that shows a run of `n_tokens`.
+// Returns the processor time (ms) and the vertices of a frame that shows a run of `n_tokens`.
 std::pair<double, int> cost_of_a_frame(int n_tokens) {
   Headless gui;
   engine::CommandQueue commands;
@@ -265,11 +265,11 @@ std::pair<double, int> cost_of_a_frame(int n_tokens) {
   return {ms, ImGui::GetDrawData()->TotalVtxCount};
 }
 
-TEST(Panels, frame_cost_at_100000_events) {
+TEST(Panels, frame_cost_at_100000_events_is_bounded) {
   ASSERT_GT(streams::one_run("jacobi", 30'000).size(), 90'000u);
   const auto [few, few_corners] = cost_of_a_frame(300);
   const auto [many, many_corners] = cost_of_a_frame(30'000);
-  EXPECT_LT(many, 10 * few) << few << " ms for a hundredth";
+  EXPECT_LT(many, 10 * few) << few << " ms for a hundredth of the tokens";
   EXPECT_LT(many_corners, 400'000);
   EXPECT_GT(few_corners, 1'000);
 }

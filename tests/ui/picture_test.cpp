@@ -41,14 +41,14 @@ Png read_png(const std::string& path) {
   return png;
 }
 
-// A panel with its head, in pixels of the window.
+// Returns the size of a panel with its head, in pixels of the window.
 ImVec2 size_of(const char* panel) {
   const ImGuiWindow* window =
       ImGui::FindWindowByName(ui::window_name(ui::Screen::Live, panel, "").c_str());
   return window->DockNode->Size;
 }
 
-TEST(Picture, of_panel_has_requested_size_and_description) {
+TEST(Picture, panel_has_requested_size_and_description) {
   const Folder folder;
   const std::string path = folder / "pool.png";
   play("picture_panel", [&](ImGuiTestContext* ctx, Stage& stage) {
@@ -56,7 +56,7 @@ TEST(Picture, of_panel_has_requested_size_and_description) {
     ctx->WindowFocus("//###live.trajectory");
     ctx->Yield(3);
     for (const int times : {1, 3}) {
-      stage.shell->ask_picture(path, "pool", times);  // hidden by another tab: it is shown
+      stage.shell->ask_picture(path, "pool", times);  // a tab that is hidden comes to the front
       const std::string taken = times == 1 ? path : folder / "pool-2.png";
       wait_until(ctx, [&] { return std::filesystem::exists(taken); });
       const Png png = read_png(taken);
@@ -74,7 +74,7 @@ TEST(Picture, of_panel_has_requested_size_and_description) {
   });
 }
 
-TEST(Picture, of_window_from_the_export_dialog) {
+TEST(Picture, export_dialog_writes_the_window) {
   const Folder folder;
   play("picture_window", [&](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->take(streams::one_run("jacobi"));
@@ -98,7 +98,7 @@ TEST(Picture, unwritable_picture_is_reported) {
     stage.shell->ask_picture(folder / "no-such-folder/mine.png", "", 1);
     wait_until(ctx,
                [&] { return stage.shell->message().find("no-such-folder") != std::string::npos; });
-    stage.shell->ask_picture(folder / "lanes.png", "lanes", 1);  // on another screen
+    stage.shell->ask_picture(folder / "lanes.png", "lanes", 1);  // a panel of another screen
     wait_until(ctx, [&] {
       return stage.shell->message().find("not on this screen") != std::string::npos;
     });

@@ -109,7 +109,7 @@ TEST(TextCells, are_laid_out_within_the_width) {
   }
 }
 
-// Three iterations of a block of four; the answer is 5 6 7 8.
+// Returns a run with three iterations of a block of four tokens; the answer is 5 6 7 8.
 engine::RunRecord small_block() {
   engine::RunRecord run;
   run.started.run = 1;
@@ -161,7 +161,7 @@ TEST(Trajectory, stationary_needs_hindsight) {
   EXPECT_EQ(trajectory_grid(small_block(), 1, true).rows[0].cells[2].mean, Mean::Guess);
 }
 
-// A finished run of one block with all iterations.
+// Returns a finished run of one block with all iterations.
 engine::RunRecord whole_block(const std::vector<std::vector<engine::TokenId>>& states) {
   engine::RunRecord run;
   run.started.run = 1;
@@ -367,7 +367,7 @@ TEST(Numbers, fastcot_shares_have_denominators) {
   EXPECT_EQ(more_of().back().value, "-");
 }
 
-TEST(Numbers, short_formats) {
+TEST(Numbers, numbers_and_times_are_short) {
   EXPECT_EQ(short_number(398.2), "398");
   EXPECT_EQ(short_number(2.314), "2.31");
   EXPECT_EQ(short_number(123456), "123,456");
@@ -387,7 +387,7 @@ TEST(Gantt, ruler_ticks_are_round_and_apart) {
   }
 }
 
-TEST(Pool, backward_and_forward_equals_direct) {
+TEST(Pool, moving_back_gives_the_same_pool) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const engine::RunRecord& run = *timeline.run(1);
   PoolState once, twice;
@@ -408,7 +408,7 @@ TEST(Pool, filter_searches_all_entries) {
   PoolState pool;
   advance(pool, run, run.steps.size());
   const auto text = [&](const engine::PoolNgram& n) { return timeline.name_of(run, n.first); };
-  // The text of the last entry: a filter that is applied after the limit would miss it.
+  // The filter is the text of the last entry, which a filter applied after the limit would miss.
   const auto all = rows_in_view(pool, PoolOrder::Newest, "", text, 100'000).entries;
   ASSERT_GT(all.size(), 5u);
   const std::string wanted = text(all.back()->ngram);

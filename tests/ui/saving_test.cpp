@@ -83,7 +83,7 @@ struct Stage {
   ui::Shell shell{catalog, commands, ""};
 };
 
-// @return frames drawn until it was saved
+// Draws frames until the recording is saved. @return the number of frames
 int draw_until_saved(Stage& stage) {
   int n_frames = 0;
   EXPECT_TRUE(waiting::until([&] { return !stage.shell.saves(); },

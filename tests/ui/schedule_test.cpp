@@ -80,11 +80,11 @@ TEST(Schedule, waiting_turns_move_up_in_the_queue) {
   EXPECT_EQ(branch_of(lanes, first.slices[0]), 1);
   EXPECT_EQ(branch_of(lanes, second.slices[0]), 2);
   EXPECT_EQ(second.slices[0].t0, 3 * kDraftTime);
-  EXPECT_EQ(branch_of(lanes, first.slices[1]), 2) << "branch 1 was taken";
+  EXPECT_EQ(branch_of(lanes, first.slices[1]), 2) << "the target verifies branch 1";
   EXPECT_EQ(first.slices[1].t0, first.slices[0].t1);
   EXPECT_EQ(second.slices[0].t1, first.slices[1].t0);
   EXPECT_EQ(ui::row_name(second), "queue 2nd");
-  // The times at all its places sum to the wait in the row of its branch.
+  // The times that a draft spends at the places of the queue sum to the wait in its branch's row.
   const std::size_t turn = first.slices[1].turn;
   double in_queue = 0, waits = 0;
   for (const ScheduleRow& row : lanes.rows) {
@@ -98,7 +98,7 @@ TEST(Schedule, waiting_turns_move_up_in_the_queue) {
   EXPECT_EQ(in_queue, waits);
 }
 
-TEST(Schedule, slice_sentences) {
+TEST(Schedule, sentences_describe_slices) {
   const auto timeline = timeline_of(streams::schedule(3, 3));
   const ScheduleLanes lanes = lanes_of(timeline);
   const ScheduleRow& one = row_of(lanes, ScheduleRowKind::Branch, 1);
@@ -132,7 +132,7 @@ TEST(Schedule, slice_sentences) {
   EXPECT_THAT(said(row_of(lanes, ScheduleRowKind::Verify), 0), HasSubstr("of 4 drafted tokens"));
 }
 
-// Sums computed from the events.
+// The sums of a schedule, computed directly from its events.
 struct Sums {
   double target = 0, target_waits = 0, for_target = 0, to_draft = 0;
   int longest = 0;
@@ -150,7 +150,7 @@ Sums sums_of(const std::vector<engine::Event>& events) {
     }
     if (const auto* e = std::get_if<engine::Dequeued>(&event)) {
       const auto waited = static_cast<double>(e->t - queued[e->run]);
-      // A draft that is taken at once was not in the queue.
+      // A draft that the target verifies at once was not in the queue.
       if (e->resource == "target" && waited > 0) sums.longest = std::max(sums.longest, waiting);
       waiting -= e->resource == "target";
       (e->resource == "target" ? sums.for_target : sums.to_draft) += waited;
@@ -194,7 +194,7 @@ TEST(Schedule, figures_are_sums_over_events) {
 TEST(Schedule, no_events_give_no_figures) {
   EXPECT_TRUE(lanes_of(timeline_of(streams::one_run("ar"))).empty());
   EXPECT_EQ(ui::ScheduleFigures{}.target_busy(), -1);
-  // Cut within its first draft: one turn, nothing verified.
+  // The stream is cut within the first draft, so it has one turn and nothing is verified.
   std::vector<engine::Event> events = streams::schedule(1, 1);
   events.resize(5);
   ASSERT_TRUE(std::holds_alternative<engine::StepBegun>(events.back()));
@@ -340,7 +340,7 @@ TEST(Simulation, stages_default_to_recorded_times) {
   EXPECT_THAT(ui::why_no_policy("priority"), HasSubstr("does not contain"));
 }
 
-// Two rounds of 1 ms drafting and 2 ms verification; the second draft runs during the first verification.
+// Returns a schedule of two rounds with 1 ms of drafting and 2 ms verification; the second draft runs during the first verification.
 engine::SimulatedSchedule two_rounds() {
   constexpr Nanoseconds kMs = 1'000'000;
   engine::SimulatedSchedule s{.schedule = {}, .end = 5 * kMs, .in_turn = 6 * kMs, .bound = 1.5};

@@ -63,7 +63,7 @@ TEST(Scripts, selected_token_is_lit_in_three_panels) {
   play("select_token", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
-    // Near the end, because the panel has scrolled there and cells out of view are not drawn.
+    // Tokens near the end, because the panel has scrolled there and cells out of view are not drawn.
     const auto& tokens = run_of(stage)->tokens;
     const engine::TokenRecord token = tokens[tokens.size() - 2];
     const std::string cell = "$$" + std::to_string(token.pos * 2) + "/cell";
@@ -80,7 +80,7 @@ TEST(Scripts, selected_token_is_lit_in_three_panels) {
     // Each panel highlights the selected token; another token is highlighted elsewhere.
     for (const char* panel :
          {"Text###live.text", "Timeline###live.gantt", "Trajectory###live.trajectory"}) {
-      std::vector<Points> seen;  // of the newest tokens in view, of two steps
+      std::vector<Points> seen;  // points of the newest tokens in view, of two steps
       engine::StepId before = -1;
       for (std::size_t i = tokens.size(); i-- > 0 && seen.size() < 2;) {
         if (tokens[i].step == before) continue;
@@ -306,7 +306,7 @@ TEST(Scripts, key_is_rebound_in_the_key_list) {
   });
 }
 
-TEST(Scripts, only_changed_cells_of_the_trajectory) {
+TEST(Scripts, trajectory_shows_only_changed_cells) {
   play("only_changed", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
@@ -345,7 +345,8 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
   fs::create_directories(folder);
   const std::string recording = (folder / "race.pdrun").string(),
                     trace = (folder / "trace.json").string(),
-                    told = (folder / "told.json").string(), part = (folder / "part.json").string();
+                    told = (folder / "with_prompt.json").string(),
+                    part = (folder / "part.json").string();
   {
     engine::Recorder recorder(recording);
     for (const engine::Event& event : streams::race({"ar", "jacobi"})) recorder.push(event);
@@ -374,7 +375,7 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     export_now();
     IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
     ctx->ItemClick("//##export/###cancel_export");
-    // Only the measured range: one run, fewer events. The boxes are cleared when the dialog opens again.
+    // A trace of the measured range alone has one run and fewer events. The boxes are cleared when the dialog opens again.
     ctx->KeyPress(ImGuiKey_LeftArrow);
     ctx->KeyPress(ImGuiKey_R);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
@@ -477,7 +478,7 @@ TEST(Scripts, marks_and_bookmarks_restore_places) {
     IM_CHECK_GT(shell.playhead().at, third);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
     IM_CHECK_NE(shell.message().find("no bookmark 3"), std::string::npos);
-    // M sets one passing mark; Shift+M keeps it, Esc removes a passing mark.
+    // M sets a temporary mark; Shift+M keeps it, Esc removes a temporary mark.
     ctx->KeyPress(ImGuiKey_M);
     ctx->KeyPress(ImGuiKey_M);
     IM_CHECK_EQ(shell.notes().bookmarks.size(), std::size_t{3});

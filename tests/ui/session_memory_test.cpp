@@ -1,4 +1,4 @@
-// Memory of the events and of prepared data.
+// Limits the memory of events and of the data that panels prepare.
 #include <malloc.h>
 #include <unistd.h>
 #include <cstdio>
@@ -142,7 +142,7 @@ TEST(Session, a_million_events_take_at_most_150_megabytes) {
   std::deque<engine::RunLod> lods;
   for (const engine::RunRecord& run : timeline.runs()) {
     extend(times.emplace_back(), run);
-    // The lanes of Compare, then one run on Live.
+    // The levels of detail that Compare needs, then those of one run on Live.
     lods.emplace_back(engine::Clock::Compute)
         .update(run, engine::lane_bit(engine::LaneKind::Target) |
                          engine::lane_bit(engine::LaneKind::Pool));

@@ -25,13 +25,16 @@ TEST(Settings, survive_saving) {
   s.scale_percent = 150;
   s.marks = false;
   s.screen = "compare";
-  ui::remember_recent(s, "/a = b.pdrun");
-  ui::remember_recent(s, "/c.pdrun");
-  ui::remember_recent(s, "/a = b.pdrun");
+  ui::remember_recent(s.recents, "/a = b.pdrun");
+  ui::remember_recent(s.recents, "/c.pdrun");
+  ui::remember_recent(s.recents, "/a = b.pdrun");
+  for (int i = 0; i < 12; i++) ui::remember_recent(s.recent_models, "/m" + std::to_string(i));
   EXPECT_EQ(ui::save_settings(s, folder), "");
   const ui::Settings back = ui::load_settings(folder);
   EXPECT_EQ(ui::to_text(back), ui::to_text(s));
   EXPECT_EQ(back.recents, (std::vector<std::string>{"/a = b.pdrun", "/c.pdrun"}));
+  ASSERT_EQ(back.recent_models.size(), 10u);
+  EXPECT_EQ(back.recent_models.front(), "/m11");
   fs::remove_all(folder);
 }
 

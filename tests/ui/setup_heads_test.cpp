@@ -15,7 +15,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Two models. Medusa heads exist for the first, named by its card and chosen; other heads fit no model.
+// Returns a catalog in which demo-medusa (named by the card of demo-target) and my-medusa fit demo-target and demo-draft; torn cannot be
+// loaded, and far-chimera fits neither model.
 Catalog catalog_with_heads() {
   Catalog catalog = streams::catalog();
   std::erase_if(catalog.decoders, [](const CatalogDecoder& d) { return d.name == "medusa"; });
@@ -29,7 +30,7 @@ Catalog catalog_with_heads() {
                         0,
                         0,
                         {"own", "rows16", "none"},
-                        "Which ranks of which head are guessed."}};
+                        "The tree of guesses, by rank and head."}};
     catalog.decoders.push_back(decoder);
   }
   catalog.models[0].heads = {{"medusa", "demo-medusa"}};
@@ -60,7 +61,7 @@ SetupForm form_of(const Catalog& catalog, const std::string& model) {
   return form;
 }
 
-TEST(SetupHeads, default_to_those_of_the_card) {
+TEST(SetupHeads, default_to_the_heads_of_the_card) {
   const Catalog catalog = catalog_with_heads();
   SetupForm form = form_of(catalog, "demo-target");
   EXPECT_EQ(heads_of(form, catalog, "medusa"), "demo-medusa");

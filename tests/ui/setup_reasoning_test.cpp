@@ -34,7 +34,7 @@ Catalog catalog() {
                    0,
                    0,
                    {"fcfs", "shortest", "priority"},
-                   "Which draft is judged next."}};
+                   "Which draft is verified next."}};
   all.decoders.push_back(std::move(seed));
   return all;
 }
@@ -202,10 +202,10 @@ TEST(SetupReasoning, disabled_run_has_a_reason) {
 TEST(SetupReasoning, files_are_part_of_the_command) {
   SetupForm form = first_form(catalog(), "");
   form.mode = SetupMode::Chain;
-  form.reasoning.chain.data = "/somewhere/asked.jsonl";
+  form.reasoning.chain.data = "/somewhere/questions.jsonl";
   form.reasoning.chain.prompts = "/somewhere/examples.jsonl";
   form.reasoning.n_shots = 2;
-  EXPECT_EQ(reasoning_command(form).data, "/somewhere/asked.jsonl");
+  EXPECT_EQ(reasoning_command(form).data, "/somewhere/questions.jsonl");
   EXPECT_EQ(reasoning_command(form).prompts, "/somewhere/examples.jsonl");
   EXPECT_EQ(reasoning_command(form).n_shots, 2);
   form.mode = SetupMode::Tree;
@@ -213,7 +213,7 @@ TEST(SetupReasoning, files_are_part_of_the_command) {
   EXPECT_EQ(first_form(catalog(), "").reasoning.n_shots, -1);
 }
 
-TEST(SetupReasoning, missing_file_blocks_run_and_file_names_task) {
+TEST(SetupReasoning, missing_file_disables_run_and_file_sets_task) {
   const engine::test::Folder folder;
   const Catalog known = catalog();
   SetupForm form = first_form(known, "");
@@ -235,7 +235,7 @@ TEST(SetupReasoning, missing_file_blocks_run_and_file_names_task) {
 
 TEST(SetupReasoning, missing_file_disables_the_task) {
   const engine::test::Folder folder;
-  engine::test::write_file(folder / "asked.jsonl", "{}");
+  engine::test::write_file(folder / "questions.jsonl", "{}");
   engine::test::write_file(folder / "other.txt", "");
   // A slash in a name must be escaped in a path of items.
   const auto entry = [&](const std::string& name) {
@@ -259,9 +259,9 @@ TEST(SetupReasoning, missing_file_disables_the_task) {
         ctx->ItemClick("records/Browse...");
         ctx->Yield(2);
         IM_CHECK(!ctx->ItemExists(entry("other.txt").c_str()));
-        ctx->ItemClick(entry("asked.jsonl").c_str());
+        ctx->ItemClick(entry("questions.jsonl").c_str());
         ctx->Yield(2);
-        IM_CHECK_STR_EQ(form.reasoning.chain.data.c_str(), (folder / "asked.jsonl").c_str());
+        IM_CHECK_STR_EQ(form.reasoning.chain.data.c_str(), (folder / "questions.jsonl").c_str());
         IM_CHECK(is_greyed());
         ctx->ItemClick("shots/##below_zero");
         ctx->ItemInputValue("shots/##value", 2);
@@ -307,7 +307,7 @@ TEST(SetupReasoning, tree_of_thoughts_is_run_with_the_mouse) {
       {}, catalog());
 }
 
-TEST(SetupReasoning, numbers_have_command_line_bounds) {
+TEST(SetupReasoning, numbers_have_the_bounds_of_the_command_line) {
   scripted::play(
       "tree_bounds",
       [](ImGuiTestContext* ctx, scripted::Stage& stage) {
@@ -363,7 +363,7 @@ TEST(SetupReasoning, unavailable_tasks_have_a_reason) {
   EXPECT_THAT(said_of_chain(catalog(), "jacobi"), HasSubstr(" batch "));
 }
 
-TEST(SetupReasoning, choice_shows_whole_words) {
+TEST(SetupReasoning, narrow_window_shortens_mode_names) {
   for (const float width : {1600.0f, 3000.0f}) {
     headless::Headless gui;
     ImGui::GetIO().DisplaySize = {width, 1000};
@@ -394,7 +394,7 @@ TEST(SetupReasoning, race_always_uses_one_prompt) {
       {}, catalog());
 }
 
-TEST(SetupReasoning, reused_run_of_a_search_is_one_prompt) {
+TEST(SetupReasoning, reusing_a_search_run_sets_one_prompt) {
   engine::Timeline timeline;
   for (const engine::Event& event : streams::one_run("jacobi")) timeline.apply(event);
   SetupForm form = first_form(catalog(), "");

@@ -34,7 +34,7 @@ TEST(Setup, scale_is_limited_by_the_cost_of_a_step) {
   EXPECT_EQ(form.scale, "1x1");
 }
 
-// A target, its consistency-trained version, and an unrelated model.
+// Returns a catalog with a target, its consistency-trained version, and an unrelated model.
 Catalog family() {
   Catalog catalog = streams::catalog();
   catalog.models.clear();
@@ -76,7 +76,7 @@ TEST(Setup, before_and_after_needs_a_model_pair) {
   EXPECT_FALSE(consistency_pair({}, catalog)) << "one of the two cannot be loaded";
 }
 
-// The catalog with SEED and a draft model.
+// Returns the catalog of family() with SEED and a draft model.
 Catalog whole_family() {
   Catalog catalog = family();
   catalog.models.push_back({.name = "demo-draft", .n_params = 300'000});
@@ -109,7 +109,7 @@ TEST(Setup, first_race_includes_the_consistency_model) {
   EXPECT_LE(form.lanes.size(), engine::kMaxLanes);
 }
 
-TEST(Setup, first_race_without_consistency_model) {
+TEST(Setup, first_race_has_defaults_without_consistency_model) {
   const std::vector<std::string> without{"ar", "jacobi", "lookahead", "prompt-lookup"};
   EXPECT_EQ(raced_first(streams::catalog(), ""), without);
   EXPECT_EQ(raced_first(whole_family(), "other"), without)

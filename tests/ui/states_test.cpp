@@ -100,7 +100,7 @@ TEST(NoRun, empty_panels_offer_run_and_open) {
   });
 }
 
-TEST(LacksThePanel, links_lead_to_other_panel_and_to_matching_run) {
+TEST(EmptyPanel, links_to_other_panel_and_to_matching_run) {
   play("lacks", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     auto events = streams::one_run("jacobi", 24, 1);
@@ -205,7 +205,7 @@ TEST(Runs, recordings_are_listed_and_open_on_click) {
   });
 }
 
-TEST(Heads, every_panel_with_marks_has_a_legend) {
+TEST(PanelHead, every_panel_with_marks_has_a_legend) {
   play("heads", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.take(streams::race({"ar", "jacobi", "lookahead"}));

@@ -148,7 +148,7 @@ TEST(Mask, row_attends_to_ancestors_and_itself) {
   EXPECT_EQ(mask.regions[2].first, 3);
 }
 
-TEST(Mask, heads_keep_to_their_columns) {
+TEST(Mask, headings_stay_above_their_columns) {
   const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree);  // 1, 2 and 3 columns
   const auto width = [](const std::string& text) { return static_cast<float>(text.size()); };
   const auto heads = [&](float cell, float right) {
@@ -241,7 +241,7 @@ TEST(Distributions, acceptance_probability_is_the_overlap) {
   EXPECT_EQ(ui::words_of(same.kept), "0.600");
   const ui::DistributionsAt colder =
       ui::distributions_at(at_one(), step, all_of_both_distributions(), 0.5f);
-  // p 25 9 4 of 38, q 4 4 36 of 44.
+  // At half the temperature probabilities are squared: p = (25, 9, 4) / 38, q = (4, 4, 36) / 44.
   EXPECT_NEAR(colder.kept.middle(), 4.0 / 44 + 4.0 / 44 + 4.0 / 38, 1e-6);
   EXPECT_EQ(ui::omission_words(at_one(), colder, 0.5f), "");
   ui::DistributionsSource own = at_one();
@@ -282,7 +282,7 @@ TEST(Distributions, reasons_for_bounds_are_given) {
               HasSubstr("Each distribution is recomputed over the tokens that top p kept"));
 }
 
-TEST(Distributions, missing_ones_name_the_option_that_records_them) {
+TEST(Distributions, missing_distributions_name_the_recording_option) {
   engine::StepRecord step = step_with_tree();
   engine::RunStarted started{.temperature = 0.8f, .sampling = "coupled"};
   EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("rejection"));
@@ -358,7 +358,7 @@ TEST(VerifyResult, shows_uniform_draw_and_probability) {
   EXPECT_THAT(words, Contains("0.250 < 1.000: accepted"));
   EXPECT_THAT(words, Contains("0.875, not below 0.250: rejected"));
   EXPECT_THAT(words, Contains("not verified"));
-  // A rejected candidate that is then sampled from the residual distribution.
+  // A candidate is rejected and then sampled from the residual distribution.
   engine::StepRecord step = step_with_tree();
   step.verified.uniform = {-1, 0.9f, 0.9f, -1, -1, -1};
   step.verified.keep = {-1, 0.2f, 0.2f, -1, -1, -1};
@@ -408,7 +408,7 @@ TEST(VerifyResult, names_distribution_that_is_not_preserved) {
   EXPECT_THAT(ui::why_not_lossless({.decoder = "some"}, &decoder), HasSubstr("Some"));
 }
 
-// The text of one panel while a step of the run is selected.
+// Returns the text of one panel while a step of the run is selected.
 std::string said_by(const char* panel,
                     const std::vector<engine::Event>& events,
                     ui::Screen screen = ui::Screen::Live,
@@ -454,7 +454,7 @@ TEST(StepPanels, other_temperature_is_shown_beside_recorded) {
                              HasSubstr("at 0.50, recomputed: a token sampled from q is accepted")));
 }
 
-// P/Q shows a step of the run.
+// Shows a step of the run in the panel P/Q.
 void show_distributions(ImGuiTestContext* ctx, Stage& stage) {
   ctx->Yield(4);
   stage.shell->selection().locked = {1, 2, -1, -1};
@@ -559,7 +559,7 @@ TEST(StepPanels, click_on_node_selects_row_in_all_panels) {
   });
 }
 
-// The deepest row of a step's tree that was accepted; -1: none was.
+// Returns the deepest accepted row of a step's tree; -1 if none was accepted.
 int last_accepted(const engine::StepRecord& step) {
   int row = -1;
   for (std::size_t i = 1; i < step.verified.fate.size(); ++i)

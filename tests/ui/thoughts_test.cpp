@@ -35,7 +35,7 @@ using testing::SizeIs;
 using ui::Mean;
 using ui::ThoughtBox;
 
-// A run of two tokens in the format of a scheduler.
+// Adds a run of two tokens in the format of the scheduler.
 void write(std::vector<engine::Event>& events, RunId run) {
   for (engine::Event& event : streams::one_run("ar", 2, run))
     if (engine::run_of(event) == run) events.push_back(std::move(event));
@@ -102,7 +102,7 @@ std::vector<engine::Event> with_model(std::vector<engine::Event> events) {
   return events;
 }
 
-// The events up to the n-th of a kind, inclusive.
+// Returns the events up to and including the n-th of a kind.
 template <typename Kind>
 std::vector<engine::Event> until(const std::vector<engine::Event>& events, int n) {
   std::vector<engine::Event> some;
@@ -142,7 +142,7 @@ TEST(ThoughtTree, each_depth_is_a_column_with_the_answer_last) {
   EXPECT_EQ(layout.n_lines, 3);
 }
 
-TEST(ThoughtTree, fates_are_the_last_decisions) {
+TEST(ThoughtTree, fate_is_the_last_decision) {
   std::vector<engine::Event> events = search();
   const ui::ThoughtLayout layout = layout_of(events);
   std::vector<Mean> fates;
@@ -193,7 +193,7 @@ TEST(ThoughtTree, answer_follows_question_without_kept_thoughts) {
   EXPECT_EQ(layout.boxes.back().column, 1);
 }
 
-// Levels of all sizes from a fixed sequence of numbers.
+// Returns a search whose levels have pseudo-random sizes.
 std::vector<engine::Event> wide_search(unsigned seed) {
   std::vector<engine::Event> events{engine::SearchBegun{.search = 1, .depth = 6}};
   std::vector<int> level{0};
@@ -235,7 +235,7 @@ TEST(ThoughtTree, boxes_do_not_overlap_and_edges_do_not_cross) {
   EXPECT_GT(most, 30u) << "some of them are large";
 }
 
-TEST(ThoughtTree, facts_of_a_thought) {
+TEST(ThoughtTree, box_and_tooltip_have_the_facts_of_a_thought) {
   const engine::Timeline timeline = timeline_with(search());
   const engine::SearchRecord& found = timeline.searches().front();
   const ui::ThoughtLayout layout = ui::thought_layout(found);
@@ -348,7 +348,7 @@ TEST(Thoughts, every_prefix_of_a_stream_is_drawn) {
   EXPECT_THAT(said, Not(HasSubstr("searching")));
 }
 
-TEST(Thoughts, clicks_show_writing_and_valuing_run) {
+TEST(Thoughts, click_shows_the_writing_run_then_the_valuing_run) {
   const Folder folder;
   engine::Recorder recorder(folder / "tree.pdrun");
   std::vector<engine::Event> events = search(1, 0);
@@ -384,7 +384,7 @@ TEST(Thoughts, clicks_show_writing_and_valuing_run) {
     ctx->Yield(3);
     IM_CHECK_EQ(shell.selection().run, RunId{11});
     ctx->SetRef(window);
-    // With the keyboard.
+    // The keyboard selects a thought too.
     ctx->NavMoveTo("$$3/thought");
     ctx->NavActivate();
     ctx->Yield(3);
@@ -414,7 +414,7 @@ TEST(ThoughtTree, runs_are_named_by_what_they_write) {
   EXPECT_EQ(of(2, ""), "");
 }
 
-// The events of search(), with a prompt id for each run that names the part it writes.
+// Returns the events of search(); the prompt id of each run names the part that the run writes.
 std::vector<engine::Event> search_with_prompts() {
   std::vector<engine::Event> events = search();
   for (engine::Event& event : events)

@@ -33,7 +33,7 @@ using testing::Not;
 using ui::Curve;
 using ui::Mean;
 
-// The example of docs: three iterations, one stationary token.
+// The states of a block: the initial guess and three iterations, with one stationary token.
 const std::vector<std::vector<engine::TokenId>> kGolden{
     {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};
 
@@ -44,7 +44,7 @@ int n_stationary_cells(const ui::Grid& grid) {
   return n;
 }
 
-TEST(Training, probe_block_has_the_marks_of_a_run) {
+TEST(Training, probe_block_is_marked_like_a_block_of_a_run) {
   const ui::Grid grid = ui::states_grid(kGolden, true);
   ASSERT_EQ(grid.rows.size(), 5u) << "the last iteration changed nothing";
   std::vector<int> proved;
@@ -62,7 +62,7 @@ TEST(Training, probe_block_has_the_marks_of_a_run) {
   EXPECT_EQ(n_stationary_cells(live), 0);
 }
 
-TEST(Training, block_that_begins_at_fixed_point) {
+TEST(Training, block_that_begins_at_its_fixed_point_is_final) {
   const std::vector<std::vector<engine::TokenId>> states{{4, 5}};
   const ui::Grid grid = ui::states_grid(states, true);
   ASSERT_EQ(grid.rows.size(), 2u);
@@ -388,7 +388,7 @@ TEST(Training, folder_with_model_and_training_opens_both) {
   ASSERT_NE(window.shell.training(), nullptr);
   window.shell.perform(ui::Action::Training);
   EXPECT_THAT(window.said(), HasSubstr("training, step 300"));
-  // On that screen the training run is opened.
+  // On the screen Training the same folder is opened as the training run.
   window.shell.form().model = "demo";
   window.shell.open(folder.path());
   EXPECT_EQ(window.shell.form().model, "demo");
@@ -451,7 +451,7 @@ TEST(Training, opens_a_run_and_shows_its_probes) {
   });
 }
 
-TEST(Training, screenshots_of_screen_and_panels) {
+TEST(Training, screen_and_panels_have_screenshots) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const Folder folder;
   folder.fill();

@@ -1,4 +1,4 @@
-// Targets of keys: ends of blocks, slices of a lane, a token's flow.
+// Places that keys move the view to: ends of blocks, slices of a lane, the steps of a token.
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline/timeline.h"
@@ -15,7 +15,7 @@ engine::Timeline timeline_of(const std::string& decoder) {
   return timeline;
 }
 
-TEST(Walk, block_ends_are_convergences) {
+TEST(Walk, blocks_end_when_they_converge) {
   const auto timeline = timeline_of("jacobi");
   const engine::RunRecord& run = *timeline.run(1);
   std::size_t n = 0;

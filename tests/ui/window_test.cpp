@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// The folder of pictures: $DECOSCOPE_PICTURES, else a temporary folder.
+// Returns the folder of pictures: $DECOSCOPE_PICTURES, else a temporary folder.
 fs::path pictures() {
   const char* wanted = std::getenv("DECOSCOPE_PICTURES");
   const fs::path folder =
@@ -262,8 +262,8 @@ TEST(Window, draws_no_frames_while_idle) {
   EXPECT_LE(cost / 2, 0.01) << "share of a core while idle";
 }
 
-// Like a driver that reports its devices late.
-TEST(Window, idle_window_draws_changes_of_the_program) {
+// The catalog changes later, as when a driver lists its devices late.
+TEST(Window, idle_window_shows_catalog_changes) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
@@ -294,7 +294,7 @@ TEST(Window, idle_window_draws_changes_of_the_program) {
   EXPECT_TRUE(drew);
 }
 
-// Fast keys: five presses and releases between two frames. Dear ImGui needs ten frames for them.
+// Five keys are pressed and released between two frames; Dear ImGui needs ten frames for them.
 TEST(Window, idle_window_handles_every_key) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;

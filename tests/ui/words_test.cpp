@@ -168,14 +168,14 @@ TEST(Words, setup_of_a_recording_shows_recorded_values) {
       started->temperature = 0.5f;
     }
   Stage stage;
-  stage.shell.form().prompt = "What the next run is asked.";
+  stage.shell.form().prompt = "The prompt of the next run.";
   stage.open(recorded(folder, events));
   ASSERT_EQ(stage.shell.screen(), Screen::Compare);
   std::string said = stage.said();
   EXPECT_THAT(said, HasSubstr("as recorded"));
   EXPECT_THAT(said, HasSubstr("How many onions were recorded?"));
   EXPECT_THAT(said, HasSubstr("The next run"));
-  EXPECT_THAT(said, Not(HasSubstr("What the next run is asked.")));
+  EXPECT_THAT(said, Not(HasSubstr("The prompt of the next run.")));
   EXPECT_THAT(said, Not(HasSubstr("in this session"))) << "not true for a recording";
   // In the live session the form is shown.
   stage.shell.take(streams::one_run("jacobi"));
@@ -189,14 +189,14 @@ std::string value_of(const RecordedSetup& setup, const std::string& label) {
   return at == setup.rows.end() ? "absent" : at->value;
 }
 
-TEST(Words, speedup_source_of_a_recording) {
+TEST(Words, recorded_speedup_is_of_the_same_session) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
   const std::string how = how_measured(timeline, timeline.race(1));
   EXPECT_THAT(how, HasSubstr("in the same session"));
   EXPECT_THAT(how, Not(HasSubstr("this session")));
 }
 
-// Five lanes; C and E use a fine-tuned model.
+// Returns a race of five lanes; C and E use a fine-tuned model.
 std::vector<engine::Event> race_of_two_models() {
   std::vector<engine::Event> events =
       streams::race({"ar", "lookahead", "jacobi", "speculative", "ar"});
@@ -225,7 +225,7 @@ TEST(Words, speedup_is_against_plain_lane_of_same_model) {
               HasSubstr("own compute, B, D against A; C against E" + of_each));
   EXPECT_THAT(of_lanes({0, 1, 2}),
               HasSubstr("own compute, B against A; C against a run not shown" + of_each));
-  // With the letters of the lanes shown.
+  // The sentence uses the letters with which the lanes are shown.
   EXPECT_THAT(of_lanes({2, 4}), HasSubstr("own compute against B, plain decoding of this prompt"));
   EXPECT_THAT(of_lanes({1, 0, 4}), HasSubstr("own compute against B, plain decoding"))
       << "no lane is compared with C";
@@ -252,7 +252,7 @@ TEST(Words, lane_name_shows_one_branch_of_seed) {
   EXPECT_THAT(said(streams::race(five), 1600), HasSubstr("D seed, 1 branch"));
   EXPECT_THAT(said(streams::race({"ar", "mcsd"}), 1600), Not(HasSubstr("1 branch")));
   EXPECT_THAT(said(streams::race(five), 700), Not(HasSubstr("1 branch")))
-      << "without room for both, the verdict is shown first";
+      << "if there is no room for both, the badge is shown and the branches are not";
   // A sequence of a search shared the models; it does not have one branch.
   std::vector<engine::Event> turns = streams::race({"ar", "seed"});
   const auto begun = std::ranges::find_if(turns, [](const engine::Event& event) {
@@ -351,7 +351,7 @@ TEST(Words, long_name_leaves_room_for_the_figure) {
   EXPECT_THAT(stage.said(), testing::ContainsRegex("with a wider[a-z ]*\\.\\.\\. [0-9.]+ tok/s"));
 }
 
-// The height of the lanes at a height of the window.
+// Returns the heights of the lanes and of the timelines at a height of the window.
 std::pair<float, float> heights_at(Stage& stage, float window_height) {
   ImGui::GetIO().DisplaySize = {1600, window_height};
   stage.settle();

@@ -23,22 +23,22 @@ class Exporting {
   Exporting(const Exporting&) = delete;
   Exporting& operator=(const Exporting&) = delete;
 
-  /// The path of the trace.
+  /// Returns the path of the trace.
   const std::string& path() const { return path_; }
   /// Cancels the export.
   void give_up() { given_up_ = true; }
-  /// Whether it has ended.
+  /// Returns true if it has ended.
   bool ended() const;
-  /// Progress of writing, 0 to 1; at 1 the file is being checked.
+  /// Returns the progress of writing, 0 to 1; at 1 the file is being checked.
   double fraction() const { return fraction_; }
-  /// Waits for the end; call once. @return a sentence that names the written file, or why nothing was
+  /// Waits for the end; call once. @return a sentence that names the written file, or why nothing was written
   std::string result() { return writer_.get(); }
 
  private:
   std::string path_;
   std::atomic<bool> given_up_ = false;
   std::atomic<double> fraction_ = 0;
-  std::future<std::string> writer_;  // last: it uses all of the above
+  std::future<std::string> writer_;  // declared last: its thread uses the other members
 };
 
 }  // namespace ui

@@ -19,7 +19,7 @@ std::string from_environment(const char* name) {
   return value ? value : "";
 }
 
-// The folder in the line XDG_DOCUMENTS_DIR="$HOME/..." of a user-dirs.dirs file; empty if there is none.
+// Returns the folder in the line XDG_DOCUMENTS_DIR="$HOME/..." of a user-dirs.dirs file; empty if there is no such line.
 std::string documents_named_in(const fs::path& file, const std::string& home) {
   constexpr std::string_view kName = "XDG_DOCUMENTS_DIR=\"", kHome = "$HOME";
   std::ifstream in(file);
@@ -49,8 +49,7 @@ fs::path documents_folder() {
 }
 
 std::vector<FileEntry> entries_near(const std::string& typed,
-                                    std::string_view ending,
-                                    std::string_view or_ending) {
+                                    std::initializer_list<std::string_view> endings) {
   std::error_code error;
   fs::path folder = typed.empty() ? fs::current_path(error) : fs::path(typed);
   if (!fs::is_directory(folder, error)) folder = folder.parent_path();
@@ -62,7 +61,8 @@ std::vector<FileEntry> entries_near(const std::string& typed,
     if (name.starts_with('.')) continue;
     std::error_code ignored;
     FileEntry entry{it->path().string(), name, it->is_directory(ignored)};
-    const bool wanted = name.ends_with(ending) || (!or_ending.empty() && name.ends_with(or_ending));
+    const bool wanted = std::ranges::any_of(
+        endings, [&](std::string_view ending) { return name.ends_with(ending); });
     if (!entry.is_folder && !wanted) continue;
     if (entry.is_folder) entry.shown += "/";
     entries.push_back(std::move(entry));

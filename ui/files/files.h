@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,17 +17,15 @@ namespace ui {
 /// An entry of a file list.
 struct FileEntry {
   std::string path, shown;
-  bool is_folder = false;  // if false, a file with the requested ending
+  bool is_folder = false;  // false: it is a file with one of the requested endings
 };
 
-/// The folders and matching files in the folder of the path typed so far, and the parent folder; at most 200.
-/// @param ending     of the names of matching files
-/// @param or_ending  another ending; empty: none
+/// Returns the folders and matching files in the folder of the path typed so far, and the parent folder; at most 200.
+/// @param endings  endings of the names of matching files
 std::vector<FileEntry> entries_near(const std::string& typed,
-                                    std::string_view ending = ".pdrun",
-                                    std::string_view or_ending = "");
+                                    std::initializer_list<std::string_view> endings = {".pdrun"});
 
-/// The default folder for recordings and exports: the documents folder of user-dirs.dirs if it exists, else $XDG_DATA_HOME/decoscope, else
+/// Returns the default folder for recordings and exports: the documents folder of user-dirs.dirs if it exists, else $XDG_DATA_HOME/decoscope, else
 /// $HOME/.local/share/decoscope; empty if there is no home folder. This function does not create it.
 std::filesystem::path documents_folder();
 

@@ -73,11 +73,11 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// In the order of LaneOrder::kept().
+// The beginnings of the lines with lanes, in the order of LaneOrder::kept().
 constexpr std::array<std::string_view, 3> kLaneLines{
     "lanes = ", "collapsed lanes = ", "hidden lanes = "};
 
-// "target" if a single run is shown, "B target" for the second of several.
+// Returns the name of a lane: "target" if a single run is shown, "B target" for the second of several.
 std::string words_of(const LaneKey& lane) {
   const std::string name = lane_name(lane.kind);
   return lane.place < 0 ? name : fmt::format("{} {}", static_cast<char>('A' + lane.place), name);
@@ -96,7 +96,7 @@ std::optional<LaneKey> lane_named(std::string_view words) {
   return std::nullopt;
 }
 
-// @return false if a lane is unknown
+// Parses a list of lanes. @return false if a lane is unknown
 bool take_lanes(std::string_view text, std::vector<LaneKey>& lanes) {
   constexpr std::string_view kComma = ", ";
   while (!text.empty()) {

@@ -20,32 +20,32 @@ namespace ui {
 struct Bookmark {
   engine::RunId run = 0;
   double compute = 0;        // own compute of the run, ns
-  engine::StepId step = -1;  // the step selected there; -1: none
-  /// Passing marks are not saved. Keys jump to numbered ones.
+  engine::StepId step = -1;  // the step that was selected; -1: none
+  /// Passing: a temporary mark, which is not saved. Numbered: keys jump to it.
   enum class Kind { Passing, Kept, Numbered } kind = Kind::Kept;
   bool operator==(const Bookmark&) const = default;
 };
 
 /// All notes on one document.
 struct Notes {
-  std::vector<Bookmark> bookmarks;                 // in the order in which they were set
-  std::map<engine::RunId, std::string> run_names;  // one line each
+  std::vector<Bookmark> bookmarks;  // the bookmarks in the order in which they were set
+  std::map<engine::RunId, std::string> run_names;  // the names that the user gave to runs
   std::vector<std::string> others;  // lines written by a newer program, kept unchanged
-  LaneOrder lanes;                  // of the timeline
-  /// Whether there is nothing to save.
+  LaneOrder lanes;                  // arrangement of the timeline's lanes
+  /// Returns true if there is nothing to save.
   bool empty() const {
     return bookmarks.empty() && run_names.empty() && others.empty() && lanes.untouched();
   }
   bool operator==(const Notes&) const = default;
 };
 
-/// The text of the file NAME.pdrun.ui.
+/// Returns the text of the file NAME.pdrun.ui.
 std::string to_text(const Notes& notes);
 /// Parses such a text. Lines of a newer program are kept in `others`.
 /// @return false if a line cannot be read; `why` names it
 bool from_text(const std::string& text, Notes& notes, std::string& why);
 
-/// The path of the notes of a recording: "run.pdrun.ui" for "run.pdrun".
+/// Returns the path of the notes of a recording: "run.pdrun.ui" for "run.pdrun".
 std::string notes_path(const std::string& recording);
 /// Reads the notes of a recording; empty notes if the file does not exist. A file that cannot be read is renamed to
 /// NAME.pdrun.ui.broken, and `why` names the line.

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The reader waits when it is this number of events ahead, so that the events are not in memory twice.
+// The reader waits when it is this many events ahead of the window, so that the recording is not in memory twice.
 constexpr std::size_t kMaxAhead = 50'000;
 
 }  // namespace

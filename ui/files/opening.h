@@ -22,17 +22,17 @@ class Opening {
   Opening(const Opening&) = delete;
   Opening& operator=(const Opening&) = delete;
 
-  /// The path of the recording.
+  /// Returns the path of the recording.
   const std::string& path() const { return path_; }
-  /// Events read since the last call, oldest first.
+  /// Returns the events read since the last call, oldest first.
   std::vector<engine::Event> take(std::size_t limit) { return events_.take(limit); }
   /// Cancels reading.
   void give_up() { given_up_ = true; }
-  /// Whether the reader has ended; take() may still return events.
+  /// Returns true if the reader has ended; take() may still return events.
   bool ended() const;
-  /// Share of the file's bytes read, 0 to 1.
+  /// Returns the share of the file's bytes read, 0 to 1.
   double fraction() const { return fraction_; }
-  /// The report on the recording; call once, after ended().
+  /// Returns the report on the recording; call once, after ended().
   /// @throws Error(BadInput, Resources)  as read_recording
   engine::RecordingReport report() { return reader_.get(); }
 

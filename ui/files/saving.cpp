@@ -17,9 +17,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The reader waits when it is this number of bytes ahead of the disk.
+// The reader waits when it is this many bytes ahead of the disk.
 constexpr std::size_t kMaxAheadBytes = 32u << 20;
-// Large enough that nothing is dropped.
+// This limit is so large that nothing is dropped.
 constexpr std::size_t kMaxPendingBytes = std::size_t{4} << 30;
 
 engine::Error cancelled(const std::string& path) {
@@ -45,7 +45,8 @@ class Saving::Outlet : public engine::EventSink {
     return !saving_.given_up_;
   }
 
-  std::int64_t n_events = 0;  // expected number; 0: the reader reports progress
+  // number of events to write; 0: unknown, and the reader reports progress
+  std::int64_t n_events = 0;
 
  private:
   engine::Recorder& recorder_;

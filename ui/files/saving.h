@@ -24,15 +24,15 @@ class Saving {
   Saving(const Saving&) = delete;
   Saving& operator=(const Saving&) = delete;
 
-  /// The requested path.
+  /// Returns the requested path.
   const std::string& path() const { return path_; }
-  /// Whether a timeline is being read and must not change.
+  /// Returns true if a timeline is being read and must not change.
   bool reads_timeline() const { return source_.empty(); }
   /// Cancels writing.
   void give_up() { given_up_ = true; }
-  /// Whether it has ended.
+  /// Returns true if it has ended.
   bool ended() const;
-  /// Progress, 0 to 1.
+  /// Returns the progress, 0 to 1.
   double fraction() const { return fraction_; }
   /// Waits for the end; call once. @return the path of the file, which may have got a number
   /// @throws Error(Resources)  the file cannot be written, or the source cannot be read

@@ -31,7 +31,7 @@ std::string png_of(std::span<const std::uint8_t> rgb,
                    const std::string& says) {
   engine::ensure(
       width > 0 && height > 0 && rgb.size() == static_cast<std::size_t>(width) * height * 3,
-      "png_of wants width * height * 3 bytes");
+      "png_of needs width * height * 3 bytes");
   std::string raw;
   raw.reserve(rgb.size() + height);
   for (int y = 0; y < height; ++y) {
@@ -50,7 +50,7 @@ std::string png_of(std::span<const std::uint8_t> rgb,
   put_u32(head, static_cast<std::uint32_t>(height));
   head += std::string("\x08\x02\0\0\0", 5);  // 8 bits, RGB
   put_chunk(out, "IHDR", head);
-  // Keyword, not compressed, no language, no translated keyword; then the text.
+  // The fields of iTXt: keyword, not compressed, no language, no translated keyword, text.
   if (!says.empty()) put_chunk(out, "iTXt", std::string("Description\0\0\0\0\0", 16) + says);
   put_chunk(out, "IDAT", packed);
   put_chunk(out, "IEND", "");

@@ -1,4 +1,4 @@
-// PNG files of drawn frames.
+// Writes drawn frames as PNG files.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ui {
 
-/// A PNG of 8-bit RGB rows, top row first.
+/// Returns a PNG of 8-bit RGB rows, top row first.
 /// @param rgb   [height * width * 3]
 /// @param says  a description in UTF-8 that the file contains (iTXt "Description"); empty: none
 std::string png_of(std::span<const std::uint8_t> rgb,

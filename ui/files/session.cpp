@@ -8,7 +8,7 @@ namespace ui {
 
 namespace {
 
-// Adds a notice to an opened recording if its model differs from the loaded one. @return whether it does
+// Adds a notice to an opened recording if its weights differ from those of the loaded model. @return whether they differ
 bool compare_weights(Document& opened, const engine::ModelLoaded& live) {
   engine::Timeline& timeline = opened.timeline;
   for (const auto& [id, model] : timeline.models()) {

@@ -18,8 +18,8 @@ class Saving;
 
 /// A session or a recording.
 struct Document {
-  engine::Timeline timeline;  // all events
-  std::string source;         // path of a recording; empty: the live session
+  engine::Timeline timeline;  // all events of the document
+  std::string source;         // path of the recording; empty: the live session
 };
 
 /// The live session and the opened recording.
@@ -27,20 +27,20 @@ class Session {
  public:
   /// Takes new events of the live engine.
   void take(std::vector<engine::Event> events);
-  /// The document shown.
+  /// Returns the document shown.
   Document& shown() { return opened_ ? *opened_ : live_; }
-  /// The document shown.
+  /// Returns the document shown.
   const Document& shown() const { return opened_ ? *opened_ : live_; }
-  /// Whether the live session is shown.
+  /// Returns true if the live session is shown.
   bool live_is_shown() const { return !opened_; }
-  /// The live session.
+  /// Returns the live session.
   Document& live() { return live_; }
-  /// The live session.
+  /// Returns the live session.
   const Document& live() const { return live_; }
   /// Shows a recording. Notices report the parts that cannot be read.
   /// @throws Error(BadInput)  the file is not a recording, or nothing in it can be read
   void open(const std::string& path);
-  /// The same in three parts. First shows an empty recording.
+  /// open() in three parts: begin() shows an empty recording, grow() adds events, finish() adds notices.
   void begin(const std::string& path);
   /// Adds events that were read.
   void grow(const std::vector<engine::Event>& events);

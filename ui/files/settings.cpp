@@ -17,6 +17,8 @@ const char* theme_word(ThemeName name) {
   return name == ThemeName::Light ? "light" : name == ThemeName::Monochrome ? "monochrome" : "dark";
 }
 
+constexpr std::size_t kMostRecents = 10;
+
 bool take(Settings& s, const std::string& key, const std::string& value) {
   const auto flag = [&value](bool& to) {
     to = value == "on";
@@ -48,7 +50,11 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
   if (key == "last_folder") s.last_folder = value;
   if (key == "last_model") s.last_model = value;
   if (key == "last_training") s.last_training = value;
-  if (key == "recent" && s.recents.size() < 10) s.recents.push_back(value);
+  const auto keep = [&value](std::vector<std::string>& recents) {
+    if (recents.size() < kMostRecents) recents.push_back(value);
+  };
+  if (key == "recent") keep(s.recents);
+  if (key == "recent_model") keep(s.recent_models);
   return true;  // a key of a newer version is ignored
 }
 
@@ -78,6 +84,7 @@ std::string to_text(const Settings& s) {
   for (const auto& [name, chord] : s.keys)
     out << "key." << name << " = " << chord_words(chord) << "\n";
   for (const std::string& path : s.recents) out << "recent = " << path << "\n";
+  for (const std::string& path : s.recent_models) out << "recent_model = " << path << "\n";
   return out.str();
 }
 
@@ -127,10 +134,10 @@ std::string save_settings(const Settings& settings, const std::filesystem::path&
   }
 }
 
-void remember_recent(Settings& settings, const std::string& path) {
-  std::erase(settings.recents, path);
-  settings.recents.insert(settings.recents.begin(), path);
-  if (settings.recents.size() > 10) settings.recents.resize(10);
+void remember_recent(std::vector<std::string>& recents, const std::string& path) {
+  std::erase(recents, path);
+  recents.insert(recents.begin(), path);
+  if (recents.size() > kMostRecents) recents.resize(kMostRecents);
 }
 
 }  // namespace ui

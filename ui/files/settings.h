@@ -13,20 +13,21 @@ namespace ui {
 /// All settings.
 struct Settings {
   ThemeName theme = ThemeName::Dark;
-  int scale_percent = 100;  // 50 to 300
+  int scale_percent = 100;  // scale of the window, 50 to 300
   std::string screen;       // the last screen shown; empty: none yet
-  bool marks = true;        // on token cells
+  bool marks = true;        // show the marks of token cells
   bool flowing_text = false;
   std::string last_folder;
   std::string last_model;
-  std::string last_training;         // the training run opened last
-  KeyChoices keys;                   // lines "key.next-step = Ctrl+Right"
-  std::vector<std::string> recents;  // .pdrun files, newest first, at most 10
+  std::string last_training;               // the training run opened last
+  KeyChoices keys;                         // the user's keys, lines "key.next-step = Ctrl+Right"
+  std::vector<std::string> recents;        // recordings opened last, newest first, at most 10
+  std::vector<std::string> recent_models;  // paths of models opened last, newest first, at most 10
 
-  std::string why_set_aside;  // not saved; the line for which a broken file was renamed
+  std::string why_set_aside;  // not saved; names the invalid line if the file was renamed as broken
 };
 
-/// $XDG_CONFIG_HOME/decoscope, else $HOME/.config/decoscope; empty if neither is set.
+/// Returns $XDG_CONFIG_HOME/decoscope, else $HOME/.config/decoscope; empty if neither is set.
 std::filesystem::path settings_folder();
 /// Reads the settings; the defaults if the file does not exist. A broken file is renamed to settings.txt.broken.
 Settings load_settings(const std::filesystem::path& folder);
@@ -34,13 +35,13 @@ Settings load_settings(const std::filesystem::path& folder);
 /// @return empty, or why the file could not be written
 std::string save_settings(const Settings& settings, const std::filesystem::path& folder);
 
-/// The text of settings.txt.
+/// Returns the text of settings.txt.
 std::string to_text(const Settings& settings);
 /// Parses such a text.
 /// @return false if a line cannot be read; `why` names it
 bool from_text(const std::string& text, Settings& settings, std::string& why);
 
-/// Puts a recording at the front of the recent ones.
-void remember_recent(Settings& settings, const std::string& path);
+/// Puts a path at the front of a list of recent ones.
+void remember_recent(std::vector<std::string>& recents, const std::string& path);
 
 }  // namespace ui

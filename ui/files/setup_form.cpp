@@ -1,6 +1,7 @@
 #include "ui/files/setup_form.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -16,7 +17,8 @@ const char* worthwhile_scale(std::int64_t n_params) {
   constexpr std::int64_t kEnough = 64'000'000;
   struct Choice {
     const char* name;
-    std::int64_t times;  // factor of the parameters: width squared times depth
+    // factor by which the scale multiplies the parameters: width squared times depth
+    std::int64_t times;
   };
   static constexpr Choice kChoices[] = {{"1x1", 1}, {"1x2", 2}, {"4x1", 16}, {"4x2", 32}};
   if (n_params <= 0) return "1x1";
@@ -57,7 +59,7 @@ std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft) 
 std::string why_no_draft(const SetupForm& form, const Catalog& catalog) {
   const CatalogModel* target = catalog.model(form.model);
   const std::string name = draft_of(form, catalog);
-  if (name.empty())  // the card of a model outside the catalog may name one
+  if (name.empty())  // the card of a model outside the catalog is unknown here and may name one
     return target ? "no draft model chosen, and the card of " + form.model + " names none" : "";
   const CatalogModel* draft = catalog.model(name);
   return target && draft ? why_no_draft(*target, *draft) : "";
@@ -79,7 +81,8 @@ std::string why_no_heads(const std::string& model, const CatalogHeads& heads) {
 
 std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind) {
   const std::string name = heads_of(form, catalog, kind);
-  if (name.empty()) {  // the card of a model outside the catalog may name some
+  if (name.empty()) {
+    // A model outside the catalog may have a card that names heads; this program has not read it.
     if (!catalog.model(form.model)) return "";
     const std::string none = why_none_to_choose(form, catalog, kind);
     return none.empty() ? "no heads chosen, and the card of " + form.model + " names none" : none;
@@ -204,7 +207,7 @@ void begin_reasoning(SetupForm& form, const Catalog& catalog) {
   }
 }
 
-// Empty if no consistency model was trained from the form's model, or if a lane cannot run.
+// Returns the lanes of first_form() with the consistency model; empty if none was trained from the form's model, or if a lane cannot run.
 std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog& catalog) {
   const auto pair = consistency_pair(form, catalog);
   if (!pair || pair->before != form.model) return {};
@@ -221,7 +224,57 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
   return lanes;
 }
 
+// The race of a model without anything trained for it.
+constexpr std::array<const char*, 3> kUntrained{"ar", "lookahead", "prompt-lookup"};
+
+std::vector<LaneForm> first_available(const SetupForm& form, const Catalog& catalog) {
+  constexpr std::size_t kMost = 4;
+  std::vector<LaneForm> lanes;
+  for (const CatalogDecoder& decoder : catalog.decoders)
+    if (lanes.size() < kMost && why_unavailable(decoder, form, catalog).empty())
+      lanes.push_back(lane_with(catalog, decoder.name));
+  return lanes;
+}
+
+void choose_default_lanes(SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  form.lanes = race_with_consistency(form, catalog);
+  if (form.lanes.empty() && model && (model->chat || !model->is_read))
+    for (const char* name : kUntrained)
+      if (catalog.decoder(name)) form.lanes.push_back(lane_with(catalog, name));
+  if (form.lanes.size() < 2) form.lanes = first_available(form, catalog);
+  if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
+  for (const LaneForm& lane : form.lanes)
+    if (lane.decoder == "lookahead") form.live = lane;
+}
+
+void choose_default_prompt(SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  const bool wants_message = model && model->chat;
+  const auto fits = [&](const CatalogPrompt& prompt) { return prompt.is_message == wants_message; };
+  const auto current = std::ranges::find(catalog.prompts, form.prompt_id, &CatalogPrompt::id);
+  const bool is_own = current == catalog.prompts.end() && !form.prompt.empty();
+  if (is_own || (current != catalog.prompts.end() && fits(*current))) return;
+  auto first = std::ranges::find_if(catalog.prompts, fits);
+  if (first == catalog.prompts.end() && form.prompt.empty()) first = catalog.prompts.begin();
+  if (first == catalog.prompts.end()) return;
+  form.prompt = first->text;
+  form.prompt_id = first->id;
+}
+
 }  // namespace
+
+void fit_to_model(SetupForm& form, const Catalog& catalog) {
+  const std::optional<ConsistencyPair> pair = consistency_pair(form, catalog);
+  const bool in_pair = pair && (form.model == pair->before || form.model == pair->after);
+  const auto cannot_run = [&](const LaneForm& lane) {
+    const CatalogDecoder* decoder = catalog.decoder(lane.decoder);
+    return !decoder || !why_unavailable(*decoder, form, catalog).empty() ||
+           (!lane.model.empty() && !in_pair);
+  };
+  if (std::ranges::any_of(form.lanes, cannot_run)) choose_default_lanes(form, catalog);
+  choose_default_prompt(form, catalog);
+}
 
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model) {
   SetupForm form;
@@ -230,17 +283,8 @@ SetupForm first_form(const Catalog& catalog, const std::string& preferred_model)
     if (form.model.empty() || model.name == preferred_model)
       choose_model(form, catalog, model.name);
   }
-  if (!catalog.prompts.empty()) {
-    form.prompt = catalog.prompts.front().text;
-    form.prompt_id = catalog.prompts.front().id;
-  }
-  form.lanes = race_with_consistency(form, catalog);
-  for (const CatalogDecoder& decoder : catalog.decoders)
-    if (why_unavailable(decoder, form, catalog).empty() && form.lanes.size() < 4)
-      form.lanes.push_back(lane_with(catalog, decoder.name));
-  if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
-  for (const LaneForm& lane : form.lanes)
-    if (lane.decoder == "lookahead") form.live = lane;
+  choose_default_prompt(form, catalog);
+  choose_default_lanes(form, catalog);
   begin_reasoning(form, catalog);
   return form;
 }
@@ -410,7 +454,7 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
 
 namespace {
 
-// Why a lane's own model cannot be used; empty: it can, or the lane has none.
+// Returns why a lane's own model cannot be used; empty if it can, or if the lane has none.
 std::string why_not_model(const LaneForm& lane, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(lane.model);
   if (!model) return "";
@@ -440,7 +484,7 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
 
 namespace {
 
-// Why stop strings or stop ids are invalid; empty: they are valid.
+// Returns why stop strings or stop ids are invalid; empty if they are valid.
 std::string why_no_stops(const SetupForm& form, const Catalog& catalog) {
   const std::vector<std::string> texts = engine::stop_texts_from(form.stop_texts);
   const auto ids = engine::stop_ids_from(form.stop_ids);

@@ -1,4 +1,4 @@
-// A figure as the window shows it: its value, its formula, where it comes from, and numbers formatted for people.
+// A figure as the window shows it: its value, its formula and where it comes from. Also formats numbers for display.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 
 namespace ui {
 
-/// Where a figure comes from.
+/// The origin of a figure.
 enum class Truth {
   Measured,   ///< measured directly
   Derived,    ///< computed from measured figures
   Hindsight,  ///< known only after the block or the run has ended
   Simulated,  ///< computed for given stage times, not measured
 };
-/// The letter shown beside a figure: "", "d", "h" or "s".
+/// Returns the letter shown beside a figure: "", "d", "h" or "s".
 const char* truth_mark(Truth truth);
-/// The letter and its meaning: "d: derived from measured figures".
+/// Returns the letter and its meaning: "d: derived from measured figures".
 const char* truth_words(Truth truth);
 
 /// The steps of a run that a figure was computed from.
@@ -31,21 +31,21 @@ enum class StepSet {
 
 /// One figure of a run.
 struct Figure {
-  std::string label;    // "tokens / step"
-  std::string value;    // "2.31", or "-" if it is undefined
-  std::string formula;  // "committed / steps"
-  std::string numbers;  // "97 / 42"
+  std::string label;    // the label: "tokens / step"
+  std::string value;    // the value: "2.31", or "-" if it is undefined
+  std::string formula;  // the formula in words: "committed / steps"
+  std::string numbers;  // the formula in numbers: "97 / 42"
   Truth truth = Truth::Measured;
   StepSet step_set = StepSet::None;
 };
 
-/// Three significant digits, thousands separators from 10,000 on; "-" if the value is not finite.
+/// Returns three significant digits, thousands separators from 10,000 on; "-" if the value is not finite.
 std::string short_number(double value);
-/// A duration given in ns, with three digits and a unit: "5.8 ms", "31 us", "1.24 s".
+/// Returns a duration given in ns, with three digits and a unit: "5.8 ms", "31 us", "1.24 s".
 std::string short_time(double ns);
-/// An integer with thousands separators: "1,234".
+/// Returns an integer with thousands separators: "1,234".
 std::string with_commas(std::int64_t n);
-/// A share as a whole percentage: 0.874 gives "87 %".
+/// Returns a share as a whole percentage: 0.874 gives "87 %".
 std::string percent(double share);
 
 }  // namespace ui

@@ -14,7 +14,7 @@ namespace {
 using engine::RowFate;
 using engine::RowTag;
 
-// Distance of a proposed row from the prefix: 1 is the next position.
+// Returns the distance of a proposed row from the prefix; 1 is the next position.
 int place_of(const engine::TokenTree& tree, int row) {
   int place = 0;
   for (int i = row; i >= 0; i = tree.parent[i]) {
@@ -109,7 +109,7 @@ void add_more(Numbers& numbers,
                   fmt::format("{}, {}", sums.tokens, n_steps), Truth::Measured, StepSet::All});
 }
 
-// FastCoT compares the guesses of its windows with the complete text, so these counts exist only after the run has ended.
+// Adds FastCoT's counts of right guesses. They compare windows with the complete text, so they exist only after the run has ended.
 void add_window_hits(Numbers& numbers, const engine::RunRecord& run) {
   if (!run.finished) return;
   const auto& metrics = run.finished->metrics;
@@ -139,7 +139,7 @@ double own_of(const StepSpan& s) {
   return s.compute1 - s.compute0;
 }
 
-// The same median as in median_of().
+// Returns the median of median_of(), ms.
 float median_ms(const RunTimes& times, std::size_t n_steps) {
   std::vector<float> ms(n_steps);
   for (std::size_t i = 0; i < n_steps; ++i)

@@ -17,22 +17,22 @@ namespace ui {
 
 struct RunTimes;
 
-/// The ids of the steps in `set`, among the first `n_steps`; oldest first.
+/// Returns the ids of the steps in `set`, among the first `n_steps`; oldest first.
 std::vector<engine::StepId> steps_in_set(const RunTimes& times, std::size_t n_steps, StepSet set);
-/// The property that the steps of a set share, as a predicate: "proposed tokens".
+/// Returns the property that the steps of a set share, as a predicate: "proposed tokens".
 const char* step_set_words(StepSet set);
-/// The steps that committed exactly `n_tokens` tokens.
+/// Returns the steps that committed exactly `n_tokens` tokens.
 std::vector<engine::StepId> steps_that_committed(const RunTimes& times,
                                                  std::size_t n_steps,
                                                  int n_tokens);
-/// The steps that accepted or rejected a proposal at distance `place` from the prefix; 1 is the next position.
+/// Returns the steps that accepted or rejected a proposal at distance `place` from the prefix; 1 is the next position.
 std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
                                             std::size_t n_steps,
                                             int place);
 
 /// The window warns after this many consecutive steps without an accepted proposal.
 inline constexpr std::size_t kStepsWithoutAcceptance = 20;
-/// The newest kStepsWithoutAcceptance steps that proposed tokens, oldest first, if none of their proposals was accepted; else empty.
+/// Returns the newest kStepsWithoutAcceptance steps that proposed tokens, oldest first, if none of their proposals was accepted; else empty.
 /// Steps without proposals are skipped.
 std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, std::size_t n_steps);
 
@@ -45,8 +45,8 @@ struct AcceptanceAt {
 struct Tally {
   engine::RunId run = 0;
   std::size_t n_steps = 0;
-  std::vector<AcceptanceAt> by_place;  // [distance from the prefix - 1]
-  std::vector<int> committed;          // [number of tokens] steps that committed this many
+  std::vector<AcceptanceAt> by_place;  // [d - 1]: counts at distance d from the prefix
+  std::vector<int> committed;          // [n]: number of steps that committed n tokens
 };
 /// Extends the tally to `n_steps` steps of the run; recounts if `n_steps` has decreased or the run is another.
 void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps);
@@ -64,7 +64,7 @@ Numbers numbers_of(const engine::Timeline& timeline,
 
 /// A quantity that is drawn as a line over recent steps.
 enum class Series { TokensPerSecond, TokensPerStep, StepMs, WasteShare };
-/// The last `n` values of a series, oldest first; tokens per second are averaged over eight steps.
+/// Returns the last `n` values of a series, oldest first; tokens per second are averaged over eight steps.
 std::vector<float> series_of(const RunTimes& times,
                              std::size_t n_steps,
                              Series series,
@@ -77,7 +77,7 @@ struct StepHistogram {
 };
 /// Counts the first `n_steps` steps by their own compute.
 StepHistogram step_histogram(const RunTimes& times, std::size_t n_steps, int n_bins);
-/// The steps counted in one bin.
+/// Returns the steps counted in one bin.
 std::vector<engine::StepId> steps_in_bin(const RunTimes& times,
                                          std::size_t n_steps,
                                          const StepHistogram& histogram,

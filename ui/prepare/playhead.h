@@ -9,11 +9,11 @@ namespace ui {
 
 /// The playhead of all panels.
 struct Playhead {
-  /// Follow: it stays at the newest time.
+  /// Follow: the playhead stays at the newest time.
   enum class Mode { Follow, Paused, Playing };
   Mode mode = Mode::Follow;
   double at = 0;     // own compute, ns
-  double speed = 1;  // of playing: seconds of compute per second
+  double speed = 1;  // speed of playing: seconds of compute per second
 
   /// Advances by `seconds` of the view's clock. `end` is the newest time.
   void advance(double seconds, double end) {
@@ -43,7 +43,7 @@ struct Playhead {
     if (at >= end) at = 0;
     mode = Mode::Playing;
   }
-  /// Whether it stays at the newest time.
+  /// Returns true if the playhead stays at the newest time.
   bool follows() const { return mode == Mode::Follow; }
 };
 

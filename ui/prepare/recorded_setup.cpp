@@ -13,7 +13,7 @@ std::string title_of(const Catalog& catalog, const std::string& decoder) {
   return known ? known->title : decoder;
 }
 
-// "window 3, ngram_size 3"; "no options".
+// Returns the options of a run: "window 3, ngram_size 3"; "no options".
 std::string options_words(const engine::RunStarted& s, const Catalog& catalog) {
   std::string text;
   for (const auto& [name, value] : s.options)
@@ -98,7 +98,7 @@ RecordedSetup recorded_setup(const engine::Timeline& timeline,
     const engine::ModelLoaded* draft = timeline.model(run->started.draft);
     if (!draft) continue;
     setup.rows.push_back({"draft", draft->name});
-    break;  // runs that are shown together share the draft
+    break;  // the draft of the first run, because runs that are shown together share it
   }
   return setup;
 }

@@ -16,13 +16,13 @@ namespace ui {
 
 /// The setup of one run or of the lanes of a race.
 struct RecordedSetup {
-  std::string prompt;      // of the first run
+  std::string prompt;      // the prompt of the first run
   std::vector<Fact> rows;  // decoders and their options, sampling, model
 };
 
-/// An option's value in words: a negative value may have a special meaning, such as "the target's".
+/// Returns an option's value in words: a negative value may have a special meaning, such as "the target's".
 std::string value_words(const CatalogOption& option, const std::string& value);
-/// The same for an option by name; the value itself if the catalog does not list the option.
+/// Returns the same for an option by name; the value itself if the catalog does not list the option.
 std::string value_words(const Catalog& catalog,
                         const std::string& decoder,
                         const std::string& option,

@@ -11,20 +11,20 @@ namespace ui {
 struct RunTraits {
   bool known = false;    // at least one step has reported its rows
   bool blocks = false;   // guesses are refined in place (Jacobi)
-  bool window = false;   // window cells, which lead to later guesses (Lookahead)
+  bool window = false;   // window cells, from which later n-grams are read (Lookahead)
   bool guesses = false;  // proposals without a distribution: from a pool or by lookup
   bool pool = false;     // an n-gram pool
   bool drafts = false;   // proposals with a distribution
 
-  /// Whether there are proposals.
+  /// Returns true if there are proposals.
   bool proposes() const { return blocks || guesses || drafts; }
-  /// Whether the panel Trajectory can show the run.
+  /// Returns true if the panel Trajectory can show the run.
   bool has_trajectory() const { return blocks || window; }
-  /// Whether the panel Pool can show the run.
+  /// Returns true if the panel Pool can show the run.
   bool has_pool_or_guesses() const { return pool || guesses; }
 };
 
-/// The traits of a run.
+/// Returns the traits of a run.
 RunTraits traits_of(const engine::RunRecord& run);
 
 }  // namespace ui

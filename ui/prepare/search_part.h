@@ -11,8 +11,8 @@ struct SearchRecord;
 
 namespace ui {
 
-/// The part, from the id of the run's prompt: "thought 7: answer", "score of thought 7", "final answer"; with several searches after the
-/// number of the search: "2, thought 7: answer". Empty if the run belongs to none of them.
+/// Returns the part, which it reads from the id of the run's prompt: "thought 7: answer", "score of thought 7", "final answer". If there are
+/// several searches, the number of the search comes first: "2, thought 7: answer". Empty if the run belongs to none of them.
 std::string part_of_search(std::span<const engine::SearchRecord> searches,
                            const engine::RunStarted& started);
 

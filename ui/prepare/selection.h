@@ -16,8 +16,8 @@ namespace ui {
 struct Place {
   engine::RunId run = 0;
   engine::StepId step = -1;
-  int position = -1;  // in the sequence
-  int row = -1;       // of the step's token tree
+  int position = -1;  // position in the sequence
+  int row = -1;       // row of the step's token tree
 
   /// True if at least one part is known.
   bool valid() const { return run != 0 && (step >= 0 || position >= 0); }
@@ -40,22 +40,22 @@ class Chosen {
     std::sort(positions_.begin(), positions_.end());
   }
 
-  /// All places, in the order of selection.
+  /// Returns all places, in the order of selection.
   std::span<const Place> places() const { return places_; }
   /// If a figure selected the places, the property that they share: "committed 3 tokens".
   const std::string& why() const { return why_; }
-  /// The number of different steps.
+  /// Returns the number of different steps.
   std::size_t n_steps() const { return steps_.size(); }
-  /// Whether a place is among them.
+  /// Returns true if a place is among them.
   bool has(const Place& place) const {
     return std::find(places_.begin(), places_.end(), place) != places_.end();
   }
-  /// Whether a step of [first, last] is among them.
+  /// Returns true if a step of [first, last] is among them.
   bool has_step(engine::RunId run, engine::StepId first, engine::StepId last) const {
     const auto at = std::lower_bound(steps_.begin(), steps_.end(), std::pair(run, first));
     return at != steps_.end() && at->first == run && at->second <= last;
   }
-  /// Whether a position is among them.
+  /// Returns true if a position is among them.
   bool has_position(engine::RunId run, int position) const {
     return std::binary_search(positions_.begin(), positions_.end(), std::pair(run, position));
   }
@@ -78,15 +78,15 @@ struct Selection {
   std::uint32_t race = 0;  // the race that the screen Compare shows; 0: none
   std::vector<engine::RunId>
       compared;        // the runs that Compare shows instead of the race; empty: the race
-  Place locked;        // clicked
-  Place hovered;       // under the mouse in the previous frame
-  Place next_hovered;  // gathered during this frame
+  Place locked;        // the place that was clicked
+  Place hovered;       // the place under the mouse in the previous frame
+  Place next_hovered;  // the place that was reported in this frame
 
   /// Begins a frame: the place that was reported in the last frame becomes the hovered place.
   void begin_frame() {
     hovered = next_hovered;
     next_hovered = {};
-    if (locked != chosen_with_) choose({}, locked);  // another place was locked: forget the others
+    if (locked != chosen_with_) choose({}, locked);  // another was locked: deselect the rest
   }
   /// Reports the place under the pointer.
   void hover(const Place& place) { next_hovered = place; }
@@ -117,33 +117,33 @@ struct Selection {
   }
   /// Locks another one of the selected places; the selection stays.
   void move_to(const Place& place) { locked = chosen_with_ = place; }
-  /// The places that were selected together, including the locked one; empty if another place was locked since.
+  /// Returns the places that were selected together, including the locked one; empty if another place was locked since.
   const Chosen& chosen() const {
     static const Chosen kNone;
     return locked.valid() && locked == chosen_with_ ? chosen_ : kNone;
   }
-  /// Whether several places are selected.
+  /// Returns true if several places are selected.
   bool several() const { return chosen().places().size() > 1; }
 
-  /// The place that panels describe: the one under the pointer, else the locked one.
+  /// Returns the place that panels describe: the one under the pointer, else the locked one.
   const Place& shown() const { return hovered.valid() ? hovered : locked; }
-  /// Whether a step is highlighted.
+  /// Returns true if a step is highlighted.
   bool lights_step(engine::RunId of, engine::StepId step) const {
     return lights_steps(of, step, step);
   }
-  /// Whether a step of [first, last] is highlighted; a slice may represent several steps.
+  /// Returns true if a step of [first, last] is highlighted; a slice may represent several steps.
   bool lights_steps(engine::RunId of, engine::StepId first, engine::StepId last) const {
     const Place& p = shown();
     if (p.run == of && p.step >= 0 && first <= p.step && p.step <= last) return true;
     return !hovered.valid() && last >= 0 && chosen().has_step(of, std::max(0, first), last);
   }
-  /// Whether a position is highlighted.
+  /// Returns true if a position is highlighted.
   bool lights_position(engine::RunId of, int position) const {
     const Place& p = shown();
     if (p.run == of && p.position == position && position >= 0) return true;
     return !hovered.valid() && chosen().has_position(of, position);
   }
-  /// Whether a row of a step's tree is highlighted.
+  /// Returns true if a row of a step's tree is highlighted.
   bool lights_row(engine::RunId of, engine::StepId step, int row) const {
     const Place& p = shown();
     if (row < 0) return false;
@@ -152,7 +152,7 @@ struct Selection {
       return c.run == of && c.step == step && c.row == row;
     });
   }
-  /// Whether a position is selected.
+  /// Returns true if a position is selected.
   bool locks_position(engine::RunId of, int position) const {
     return (locked.run == of && locked.position == position && position >= 0) ||
            chosen().has_position(of, position);
@@ -184,7 +184,7 @@ struct Selection {
   }
 
   Chosen chosen_;
-  Place chosen_with_;  // the locked place when they were selected
+  Place chosen_with_;  // the locked place when chosen_ was set
 };
 
 }  // namespace ui

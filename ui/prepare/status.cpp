@@ -30,7 +30,7 @@ Status of_phase(const engine::Phase& phase, double seconds) {
   return s;
 }
 
-// Why an answer ended.
+// Returns why an answer ended.
 std::string end_words(const engine::RunFinished& finished) {
   const std::string& stop_reason = finished.stop_reason;
   if (stop_reason == "eos") return "answer complete";

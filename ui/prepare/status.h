@@ -1,4 +1,4 @@
-// The current activity in a few words, so that the user can tell slow from stuck.
+// The current activity in a few words; it lets the user distinguish a slow engine from a stuck one.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ struct RunRecord;
 
 namespace ui {
 
-/// An activity.
+/// The activity that the window shows.
 struct Status {
   /// The importance, shown by a colour.
   enum class Level { Quiet, Good, Amber, Bad } level = Level::Quiet;
   std::string text;
   double share = -1;     // progress of a phase with a known end, 0 to 1; else -1
-  bool working = false;  // more is expected to happen
+  bool working = false;  // the engine is working, so the activity will change
 };
 
-/// The activity of a run or of the engine.
+/// Returns the activity of a run or of the engine.
 /// @param run          the run shown, or nullptr
 /// @param since_event  seconds since the last event, not counting samples of the machine
-/// @param recorded     a recording is shown, so no events will follow
+/// @param recorded     true: a recording is shown, so no events will follow
 Status status_of(const engine::Timeline& timeline,
                  const engine::RunRecord* run,
                  double since_event,
@@ -35,53 +35,54 @@ struct Loading {
   std::string name;
   double done = 0, total = 0;  // bytes
   double per_second = 0;       // mean bytes per second so far; 0: not known yet
-  /// The remaining time, s; -1: not known yet.
+  /// Returns the remaining time, s; -1 if it is not known yet.
   double seconds_left() const { return per_second > 0 ? (total - done) / per_second : -1; }
 };
-/// The model that is being loaded, if any.
+/// Returns the model that is being loaded, if any.
 std::optional<Loading> loading_of(const engine::Timeline& timeline);
-/// "0.09 of 0.18 GB, 1.20 GB/s, 3 s left"; without speed and time while they are not known.
+/// Returns "0.09 of 0.18 GB, 1.20 GB/s, 3 s left"; without speed and time while they are not known.
 std::string loading_facts(const Loading& loading);
-/// A sentence about the model that is being loaded: "Loading demo-target: 0.09 of ..."; empty if there is none.
+/// Returns a sentence about the model that is being loaded: "Loading demo-target: 0.09 of ..."; empty if there is none.
 std::string loading_words(const engine::Timeline& timeline);
-/// The same, but it also has a sentence for the time before and after loading, in which the engine
+/// Like loading_words(), with a sentence also for the time before and after loading, in which the engine
 /// reports no progress.
 /// @param waiting  seconds since a model or a run was requested; -1: no request is pending
 std::string awaited_words(const engine::Timeline& timeline, double waiting);
-/// The progress of a chain or tree of thoughts.
+/// The progress of a chain of thought or of a tree of thoughts.
 struct Reasoning {
-  std::string words;  // "question 1 of 3, level 2 of 4, values 2 of 3"
+  std::string words;  // the progress: "question 1 of 3, level 2 of 4, values 2 of 3"
   double share = 0;
 };
-/// The chain or tree that is running, if any.
+/// Returns the chain of thought or tree of thoughts that is running, if any.
 std::optional<Reasoning> reasoning_of(const engine::Timeline& timeline);
-/// Whether the engine is busy: with a run, or with a chain or tree between two of its runs.
+/// Returns true if the engine is busy. During a chain of thought or a tree of thoughts this
+/// includes the time between two of its runs.
 bool is_going(const engine::Timeline& timeline);
-/// The name of a run: "C lookahead" for a lane of a race, else "lookahead".
+/// Returns the name of a run: "C lookahead" for a lane of a race, else "lookahead".
 std::string name_of(const engine::RunRecord& run);
-/// The state of a race at the playhead: own compute used, and how many lanes have ended.
+/// Returns the state of a race at the playhead: own compute used, and how many lanes have ended.
 /// @param at      the playhead, ns of own compute
-/// @param n_over  lanes that have ended by then
+/// @param n_over  number of lanes that have ended by then
 std::string race_words(double at, std::size_t n_over, std::size_t n_lanes);
-/// The result of the comparison with plain decoding: "same as plain decoding"; empty without a comparison.
+/// Returns the result of the comparison with plain decoding: "same as plain decoding"; empty without a comparison.
 Status agreement_of(const engine::RunRecord* run);
 
 /// The facts of the status bar. Zero and empty ones are omitted.
 struct BarFacts {
   std::string source;         // the opened recording's file name; empty: this session
-  std::int64_t n_events = 0;  // of the document shown
+  std::int64_t n_events = 0;  // number of events of the document shown
   std::int64_t n_inconsistent = 0, n_dropped = 0;
-  bool running = false, paused = false;  // the engine
+  bool running = false, paused = false;  // state of the engine
   bool quiet = false;                    // the window draws rarely to keep the processor free
-  std::string device;                    // "cpu 97 % busy"
+  std::string device;                    // the device and its load: "cpu 97 % busy"
   double draw_ms = 0;
   int scale_percent = 100;
   std::string range;  // the measured range; empty: none
 };
-/// The text of the status bar.
+/// Returns the text of the status bar.
 std::string bar_words(const BarFacts& facts);
 
-/// The caption of a picture of these runs: program, model, settings, and the meaning of the letters beside figures.
+/// Returns the caption of a picture of these runs: program, model, settings, and the meaning of the letters beside figures.
 std::string caption_words(const std::string& app_version,
                           const engine::Timeline& timeline,
                           const std::vector<const engine::RunRecord*>& runs);

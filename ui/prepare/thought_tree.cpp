@@ -29,7 +29,7 @@ class Maker {
   }
 
   ThoughtLayout made() {
-    std::size_t first = 0;  // first box of the column
+    std::size_t first = 0;  // index of the first box of the column
     layout_.boxes.push_back({.on_chain = answered()});
     for (int column = 1; first < layout_.boxes.size(); ++column) {
       const std::size_t end = layout_.boxes.size();
@@ -106,7 +106,7 @@ class Maker {
   ThoughtLayout layout_;
 };
 
-// Collapses blanks and line feeds to single blanks.
+// Replaces every run of blanks and line feeds by one blank.
 std::string one_line(const std::string& text) {
   std::string line;
   for (const char c : engine::printable(text, engine::LineBreaks::Kept)) {
@@ -120,7 +120,7 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-// The index after the first line, else after the first sentence.
+// Returns the index after the first line of a text with several lines, else after the first sentence.
 std::size_t end_of_first_part(const std::string& text) {
   const std::size_t line = text.find('\n');
   if (line != std::string::npos) return line;

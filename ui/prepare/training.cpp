@@ -18,7 +18,7 @@ using engine::TrainingHistory;
 using engine::TrainingReport;
 using engine::TrainingStage;
 
-// Seconds without a report that need an explanation; steps and probes of small models are shorter.
+// After this many seconds without a report the status gives possible causes; steps and probes of small models take less.
 constexpr double kLongSilence = 120;
 
 double on_axis(const TrainingReport& report, TrainingAxis axis) {
@@ -46,7 +46,7 @@ void add_to(Curve& curve, double x, double y) {
   curve.y.push_back(y);
 }
 
-// Names of probes that are shares: "accuracy", "head 1 top-1".
+// Returns true if the values of a probe are shares: "accuracy", "head 1 top-1".
 bool is_share(const std::string& probe) {
   return probe.starts_with("accuracy") || probe.find("top-") != std::string::npos;
 }
@@ -74,7 +74,8 @@ std::string stage_words(const TrainingHistory& history) {
 }
 
 std::span<const engine::TokenId> ends_at(const engine::ProbeTrajectory& probe, std::size_t block) {
-  // As in the reference implementation, only the last block can contain the end token.
+  // Passes the end tokens for the last block only. As in the reference implementation, no other
+  // block can contain one.
   if (block + 1 < probe.blocks.size()) return {};
   return probe.end_ids;
 }

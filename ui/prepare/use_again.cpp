@@ -11,9 +11,15 @@
 namespace ui {
 namespace {
 
-// Events contain the name of the model's folder; the form may contain the whole path.
+// The last part of a path or name, without ".gguf".
+std::string last_part(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
+}
+
+// Compares a choice with a loaded model. Events contain the name of the model's folder or file; the form may contain the whole path.
 bool named(const std::string& choice, const engine::ModelLoaded& model) {
-  return std::filesystem::path(choice).filename() == std::filesystem::path(model.name).filename();
+  return last_part(choice) == last_part(model.name);
 }
 
 void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoaded& model) {
@@ -40,7 +46,7 @@ void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
   form.context = is_own ? 0 : model.max_seq_len;
 }
 
-// A draft that the model's card names needs no choice.
+// Chooses the draft model of the run, unless the model's card names it.
 void use_draft(SetupForm& form, const Catalog& catalog, const engine::ModelLoaded& draft) {
   if (named(draft_of(form, catalog), draft)) return;
   const auto found = std::ranges::find_if(
@@ -78,10 +84,10 @@ void use_again(SetupForm& form,
   form.heads.clear();
   use_heads(form, catalog, timeline, run);
   const CatalogDecoder* decoder = catalog.decoder(s.decoder);
-  const bool by_a_model = !decoder || decoder->needs_draft;  // else draft heads propose
+  const bool by_a_model = !decoder || decoder->needs_draft;  // false: draft heads propose
   if (const engine::ModelLoaded* draft = timeline.model(s.draft); draft && by_a_model)
     use_draft(form, catalog, *draft);
-  form.mode = SetupMode::Prompt;  // a run of a chain or tree is one of many prompts
+  form.mode = SetupMode::Prompt;  // a run of a chain or tree is repeated as one prompt
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;
   form.live = {s.decoder, s.options};

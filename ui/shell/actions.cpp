@@ -28,7 +28,7 @@ void Shell::perform(Action action) {
                      act_on_playhead(c, action) || act_on_time_line(c, action) ||
                      act_on_marks(c, action) || act_on_view(action) || act_on_answer(c, action) ||
                      act_on_files(action) || act_on_window(action);
-  engine::ensure(known, "every action is handled");
+  engine::ensure(known, "no handler for this action");
   if (action != Action::FitSelection) centred_ = false;
 }
 
@@ -257,7 +257,7 @@ void Shell::show_overlay(bool& which) {
   which = overlay_begins_ = true;
 }
 
-// Closes a dialog; else cancels reading, saving or exporting; else removes the selection and the passing mark.
+// Closes a dialog; else cancels reading, saving or exporting; else removes the selection and the temporary mark.
 void Shell::go_back() {
   if (help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_) {
     help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
@@ -274,6 +274,7 @@ void Shell::go_back() {
   }
 }
 
+// Moves an end of the measured range to the playhead.
 void Shell::end_range_at_playhead(Context& c, bool first) {
   const engine::RunRecord* run = c.run();
   if (!run) return;
@@ -282,7 +283,7 @@ void Shell::end_range_at_playhead(Context& c, bool first) {
   (first ? view.range.range0 : view.range.range1) = at;
 }
 
-// The place under the pointer or the selected one, else the newest step at the playhead.
+// Returns the place under the pointer or the selected one, else the newest step at the playhead.
 Place Shell::place_shown(Context& c) {
   const Place place = selection_.shown();
   if (place.valid()) return place;
@@ -296,6 +297,7 @@ void Shell::pin(Context& c) {
   pinned = pinned.valid() ? Place{} : place_shown(c);
 }
 
+// Shows and copies a sentence about the place shown.
 void Shell::describe(Context& c) {
   const Place place = place_shown(c);
   const engine::RunRecord* run = c.timeline.run(place.run);
@@ -309,6 +311,7 @@ void Shell::describe(Context& c) {
   say(sentence);
 }
 
+// Moves the lane clicked last by a number of places.
 void Shell::move_lane(int by) {
   const auto& view = state<TimelineView>();
   const std::vector<LaneKey> lanes = notes_.lanes.arranged(view.natural_lanes);
@@ -318,6 +321,7 @@ void Shell::move_lane(int by) {
   notes_.lanes.move(view.natural_lanes, view.lane_key, static_cast<int>(at - lanes.begin()) + by);
 }
 
+// Copies the answer, or the selected tokens if several are selected; with `table`, the figures of the runs shown.
 void Shell::copy_text(Context& context, bool table) {
   const auto runs = context.shown_runs();
   if (runs.empty()) return;

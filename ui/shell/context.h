@@ -30,15 +30,15 @@ struct SetupForm;
 /// The held keys that move a time axis. They are identified by position, as W, S, A and D on a US keyboard.
 struct DriveKeys {
   bool in = false, out = false, left = false, right = false;
-  /// Whether any of them is held.
+  /// Returns true if any of them is held.
   bool any() const { return in || out || left || right; }
 };
 
 /// Requests from panels to the shell, which handles them after the frame.
 struct Requests {
-  bool run = false, race = false;   // start what Setup describes
+  bool run = false, race = false;   // start the run or the race of Setup
   std::optional<std::string> open;  // a path to open; empty: show the dialog
-  std::string open_training;        // a path
+  std::string open_training;        // path of a training run to open
   bool export_trace = false, save = false;
   bool show_live_session = false;
   std::string screen;  // the name of a screen to show
@@ -58,27 +58,27 @@ struct Context {
   const Catalog& catalog;
   SetupForm& form;
   Settings& settings;
-  Notes& notes;  // on the document shown
+  Notes& notes;  // notes on the document shown
   PanelStates& states;
   Requests& requests;
-  std::string source = {};  // path of the opened recording; empty: the live session is shown
+  std::string source = {};  // path of the recording shown; empty: the live session
   DriveKeys drive = {};
   bool compare = false;  // the screen Compare is shown
   double reading = -1;   // share of the recording read so far; -1: all of it
   double waiting = -1;   // seconds since a model or a run was requested; -1: no request is pending
   const engine::TrainingHistory* training = nullptr;  // the opened training run, or nullptr
 
-  /// The run that the panels of the screen Live show, or nullptr.
+  /// Returns the run that the panels of the screen Live show, or nullptr.
   const engine::RunRecord* run() const;
-  /// The runs shown side by side: those chosen in Runs, the lanes of the race, or the run of Live.
+  /// Returns the runs shown side by side: those chosen in Runs, the lanes of the race, or the run of Live.
   std::vector<const engine::RunRecord*> shown_runs() const;
-  /// The letter of a run among those shown side by side, from 'A'.
+  /// Returns the letter of a run among those shown side by side, from 'A'.
   char letter_of(const engine::RunRecord& run) const;
-  /// The name that the user gave the run, or nullptr.
+  /// Returns the name that the user gave the run, or nullptr.
   const std::string* given_name(const engine::RunRecord& run) const;
-  /// The run's name: the given one, else "C lookahead" for a lane of a race, else "lookahead".
+  /// Returns the run's name: the given one, else "C lookahead" for a lane of a race, else "lookahead".
   std::string name_of(const engine::RunRecord& run) const;
-  /// The positions of the run's complete steps on all clocks, up to date.
+  /// Returns the positions of the run's complete steps on all clocks, up to date.
   const RunTimes& times(const engine::RunRecord& run) const;
   /// Handles a click on a place with the modifier keys that are held now (Selection::click). A double click shows the Inspector.
   void click(const Place& place, std::span<const Place> in_order = {});
@@ -91,13 +91,13 @@ struct Context {
                     const std::string& why);
   /// Makes the whole run visible on the timeline.
   void show_whole_timeline();
-  /// The number of the run's steps that are complete at the playhead.
+  /// Returns the number of the run's steps that are complete at the playhead.
   std::size_t n_steps(const engine::RunRecord& run) const;
-  /// Whether the step in progress may be shown too: the playhead follows a run that has not ended.
+  /// Returns true if the step in progress may be shown too: the playhead follows a run that has not ended.
   bool live(const engine::RunRecord& run) const;
-  /// The longest own compute among the runs shown, ns.
+  /// Returns the longest own compute among the runs shown, ns.
   double end() const;
-  /// Start of the first of the runs shown, ns: the origin of the timeline's wall clock.
+  /// Returns the start of the first of the runs shown, ns: the origin of the timeline's wall clock.
   double wall_origin() const;
 };
 

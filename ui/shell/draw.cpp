@@ -27,7 +27,7 @@ namespace {
 constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
 // Padding of the tab bar and of a tab; together they align the title with the panel's text.
 constexpr float kHeadPadding = 6;
-// A longer time between frames means that the window was idle.
+// If frames are further apart than this, the window was idle in between.
 constexpr double kMaxFrameSeconds = 0.1;
 
 Rgb level_colour(Status::Level level) {
@@ -51,6 +51,7 @@ void cut_corner(ImDrawList* list, ImVec2 corner, ImVec2 centre, float from, floa
   list->PathFillConvex(colour(theme().ground));
 }
 
+// Draws rounded corners, a border and a line below the head around a docked panel.
 void card_frame(ImGuiWindow* window) {
   ImDrawList* list = window->DrawList;
   const ImGuiDockNode* node = window->DockNode;
@@ -142,6 +143,7 @@ void Shell::draw(double seconds) {
   save_on();
   export_on();
   read_training();
+  fit_form();
   Context c = context();
   // Idle time does not advance the view.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
@@ -298,7 +300,7 @@ void Shell::draw_top_bar(Context& c) {
     draw_run_controls(c);
     draw_state(c);
   }
-  // As wide as in the last frame, so that it ends where the cards end.
+  // The buttons are placed by their width in the last frame, so that they end where the cards end.
   float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("right"), px(240));
   ImGui::SameLine(main->Size.x - *width - px(8));
   ImGui::BeginGroup();
@@ -334,7 +336,7 @@ void Shell::draw_status_bar(Context& c) {
   facts.running = is_going(live);
   for (const engine::RunRecord& run : c.timeline.runs())
     facts.n_dropped += static_cast<std::int64_t>(run.dropped.size());
-  // After the run the last sample is out of date.
+  // Shows no load after the run, because the last sample is out of date.
   if (facts.running && !c.timeline.samples().empty()) {
     const engine::Sampled& s = c.timeline.samples().back();
     facts.device = s.busy_percent >= 0 ? fmt::format("{} {:.0f} % busy", s.device, s.busy_percent)

@@ -27,7 +27,7 @@ void begin_report_bar(const char* id, float top, const std::string& what, Rgb rg
       {main->Pos.x, top}, {main->Pos.x + px(5), top + px(kReportBar)}, colour(rgb));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(10), px(4)));
   ImGui::AlignTextToFramePadding();
-  // The width of the remedies in the last frame.
+  // Leaves room at the right for the remedies, as wide as in the last frame.
   const float remedies = *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("remedies"), px(340));
   const float end = main->Size.x - remedies - px(14);
   words_within(what, rgb, end - ImGui::GetCursorPosX() - px(14));
@@ -43,7 +43,8 @@ std::string failure_words(const engine::RunRecord& run) {
                      run.failed->code, for_window(run.failed->message));
 }
 
-// A failure for lack of resources concerns the GPU if the message names it; otherwise disk or host memory is short.
+// Returns true if a failure concerns the GPU. A lack of resources concerns it if the message names
+// the GPU; otherwise disk or host memory is short.
 bool is_of_gpu(const engine::RunFailed& failed, const std::string& device) {
   if (failed.code == static_cast<int>(engine::ErrorCode::Device)) return true;
   return failed.code == static_cast<int>(engine::ErrorCode::Resources) &&
@@ -68,7 +69,7 @@ void Shell::follow_failures(const std::vector<engine::Event>& events) {
     }
     const auto* failed = std::get_if<engine::RunFailed>(&event);
     if (!failed || gpu_failed_ || !requested_command_ || !is_gpu(requested_.device)) continue;
-    // A run of an earlier command says nothing about the last command.
+    // Ignores failures of runs that an earlier command started.
     const bool before = requested_first_run_ == 0 || failed->run < requested_first_run_;
     if (failed->run != 0 && before) continue;
     if (is_of_gpu(*failed, requested_.device)) gpu_failed_ = *failed;
@@ -134,12 +135,12 @@ float Shell::draw_failure_bar(Context& c, float top) {
 }
 
 std::optional<Unanswered> Shell::late_gpu() const {
-  // While a file is written, newer events are held back, so the timeline cannot tell.
+  // While a file is written, newer events are held back, so the timeline may lack the GPU's response.
   if (!held_back_.empty()) return std::nullopt;
   return unanswered(session_.live().timeline, since_event_, deadlines_);
 }
 
-// A hanging kernel cannot be stopped, but the recorded events can be saved without it.
+// Draws the bar of a late GPU. A hanging kernel cannot be stopped, but the recorded events can be saved without it.
 float Shell::draw_late_bar(float top) {
   const auto late = late_gpu();
   if (!late || !late->way_out || late_dismissed_) return top;
@@ -150,8 +151,7 @@ float Shell::draw_late_bar(float top) {
                    theme().warn);
   if (button("Save and exit###save_and_exit", true, !saving_ && !reads() && !exports(),
              fmt::format("save this session as {} (or the next free name) and close the window "
-                         "without waiting for "
-                         "the GPU",
+                         "without waiting for the GPU",
                          suggested("session.pdrun"))
                  .c_str()))
     save_and_exit();

@@ -4,21 +4,21 @@
 
 namespace ui {
 
-/// Whether OpenGL's name of the renderer denotes a software renderer.
+/// Returns true if OpenGL's name of the renderer denotes a software renderer.
 bool draws_in_software(const char* renderer);
 
 /// Chooses the time between frames.
 class FramePace {
  public:
   static constexpr double kFrameSeconds = 1.0 / 60;
-  /// While quiet, drawing takes at most this share of the time ...
+  /// Maximum share of the time that drawing takes while quiet.
   static constexpr double kQuietShare = 0.05;
-  /// ... with one to two frames per second.
+  /// Minimum and maximum time between frames while quiet, s.
   static constexpr double kQuietSeconds = 0.5, kLongestSeconds = 1;
-  /// Maximum delay of the response to input.
+  /// Maximum delay of the response to input, s.
   static constexpr double kAnswerSeconds = 0.1;
 
-  /// @param software  draws_in_software()
+  /// @param software  the result of draws_in_software()
   explicit FramePace(bool software) : software_(software) {}
 
   /// Sets whether the engine computes steps that are measured.
@@ -26,10 +26,10 @@ class FramePace {
   /// Reports the time to draw a frame.
   void drew(double seconds) { cost_ = seconds; }
 
-  /// Whether frames are drawn rarely.
+  /// Returns true if frames are drawn rarely.
   bool quiet() const { return software_ && measuring_; }
-  /// Minimum time between the begins of two frames, s.
-  /// @param has_input  input waits for a response
+  /// Returns the minimum time between the starts of two frames, s.
+  /// @param has_input  true: input waits for a response
   double gap(bool has_input) const;
 
  private:

@@ -59,7 +59,7 @@ enum class Action {
   KeepMark,
   SelectionToRange,
   Bookmark,
-  Jump1,  // to the first bookmark; Jump9: to the ninth
+  Jump1,  // Jump1 to Jump9 jump to bookmarks 1 to 9
   Jump2,
   Jump3,
   Jump4,
@@ -80,33 +80,33 @@ enum class Action {
 /// A line of the table.
 struct KeyAction {
   Action action;
-  const char* name;  // in the settings: "next-step"
-  int chord;         // default ImGuiKeyChord
-  const char* keys;  // as shown; empty: covered by another line
-  const char* does;  // description
-  bool in_text;      // also works while a text field has the keyboard
+  const char* name;  // the name in the settings: "next-step"
+  int chord;         // the default ImGuiKeyChord
+  const char* keys;  // the keys as shown; empty if another line shows them
+  const char* does;  // the description
+  bool in_text;      // true: also works while a text field has the keyboard
 };
 
-/// The table.
+/// Returns the table.
 std::span<const KeyAction> key_actions();
 
-/// A chord in words: "Ctrl+Shift+T".
+/// Returns a chord in words: "Ctrl+Shift+T".
 std::string chord_words(int chord);
-/// The chord of such words; nullopt if a word is not a key.
+/// Returns the chord of such words; nullopt if a word is not a key.
 std::optional<int> chord_of(const std::string& text);
 
 /// A line of the table with its current chord.
 struct BoundKey {
   const KeyAction* of;
   int chord;
-  std::string keys;  // as shown; empty: covered by another line
-  bool changed;      // the user changed it
+  std::string keys;  // the keys as shown; empty if another line shows them
+  bool changed;      // the user has changed the chord
 };
 /// The user's chords by name; other lines keep their default.
 using KeyChoices = std::map<std::string, int>;
-/// The table with the user's chords.
+/// Returns the table with the user's chords.
 std::vector<BoundKey> bound_keys(const KeyChoices& choices);
-/// The action that takes precedence over `key` because it has the same chord and comes first in the table; nullptr if there is none.
+/// Returns the action that takes precedence over `key` because it has the same chord and comes first in the table; nullptr if there is none.
 const KeyAction* taken_by(std::span<const BoundKey> keys, const BoundKey& key);
 
 }  // namespace ui

@@ -15,7 +15,7 @@
 namespace ui {
 namespace {
 
-// Increase it when the panels of a screen change.
+// Version of saved layouts. Increase it when the panels of a screen change.
 constexpr int kLayoutVersion = 6;
 // Height that the timelines of four lanes and the table beside them need.
 constexpr float kBelowLanes = 380;
@@ -52,6 +52,7 @@ ImGuiID split(ImGuiID& node, ImGuiDir side, float share) {
 
 using Nodes = std::map<Dock, ImGuiID>;
 
+// Splits the screen Live.
 Nodes live(ImGuiID centre) {
   ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
   ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
@@ -70,7 +71,8 @@ Nodes live(ImGuiID centre) {
           {Dock::RightFoot, right_foot}};
 }
 
-// The lanes are the central node: they take the height that the timelines and the table below do not need, also when the window grows.
+// Splits the screen Compare. The lanes are the central node: they take the height that the timelines and the table below do not need, also when
+// the window grows.
 Nodes compare(ImGuiID lanes, float height) {
   ImGuiID left = split(lanes, ImGuiDir_Left, 0.178f);
   const ImGuiID left_foot = split(left, ImGuiDir_Down, 0.22f);
@@ -84,6 +86,7 @@ Nodes compare(ImGuiID lanes, float height) {
           {Dock::FootRight, foot_right}};
 }
 
+// Splits the screen Training.
 Nodes training(ImGuiID centre) {
   const ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
   const ImGuiID foot = split(centre, ImGuiDir_Down, 0.5f);

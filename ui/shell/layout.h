@@ -12,14 +12,14 @@ namespace ui {
 /// A screen of the window.
 enum class Screen { Welcome, Live, Compare, Training };
 
-/// The screen with this name; Welcome if no screen has it.
+/// Returns the screen with this name; Welcome if no screen has it.
 Screen screen_named(const std::string& name);
 
-/// The name of a screen in settings and on the command line: "live".
+/// Returns the name of a screen in settings and on the command line: "live".
 const char* screen_name(Screen screen);
-/// The ids of a screen's panels.
+/// Returns the ids of a screen's panels.
 std::span<const char* const> panels_of(Screen screen);
-/// The Dear ImGui name of a panel's window: the title shown, then an id that is unique to screen and panel.
+/// Returns the Dear ImGui name of a panel's window: the title shown, then an id that is unique to screen and panel.
 std::string window_name(Screen screen, const char* panel_id, const char* title);
 /// Docks every panel of the screen at its default place in a dock space of `size` pixels.
 void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size);
@@ -27,7 +27,7 @@ void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size);
 /// the default layout is used. Call between CreateContext and the first frame.
 /// @return whether a file was renamed
 bool keep_layout_in(const std::filesystem::path& file);
-/// Whether the dock space has no panels yet.
+/// Returns true if the dock space has no panels yet.
 bool lacks_layout(ImGuiID dockspace);
 
 }  // namespace ui

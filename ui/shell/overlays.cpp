@@ -21,7 +21,7 @@
 namespace ui {
 namespace {
 
-// @return whether Enter was pressed
+// Draws a text field. @return whether Enter was pressed
 bool text_field(const char* id, const char* hint, std::string& text, bool focus) {
   if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-FLT_MIN);
@@ -29,6 +29,7 @@ bool text_field(const char* id, const char* hint, std::string& text, bool focus)
                    ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
 }
 
+// Begins a sheet below the top bar, in the middle; ImGui::End() ends it.
 bool begin_sheet(const char* name, ImVec2 size, bool focus) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
   size = {std::min(size.x, main->Size.x - px(40)), std::min(size.y, main->Size.y - px(90))};
@@ -65,7 +66,7 @@ void Shell::draw_overlays(Context& c) {
   draw_message();
 }
 
-// A row with a key and its action. After a click the next key pressed replaces it.
+// Draws a row with a key and its action. After a click the next key pressed becomes the key of the action.
 void Shell::key_row(const BoundKey& key) {
   ImGui::TableNextColumn();
   ImGui::PushID(key.of->name);
@@ -106,10 +107,9 @@ void Shell::draw_help() {
     ImGui::Dummy({1, px(4)});
     wrapped(
         "Click a key to change it; changes are saved in settings.txt. On a timeline: the wheel "
-        "zooms at "
-        "the mouse, a right drag pans, a left drag measures, the ruler moves the playhead; W S A D "
-        "(by position on the keyboard) zoom and pan; a double click shows details, a middle click "
-        "zooms to a slice. In Mask, Ctrl and the wheel zoom.",
+        "zooms at the mouse, a right drag pans, a left drag measures, the ruler moves the "
+        "playhead; W S A D (by position on the keyboard) zoom and pan; a double click shows "
+        "details, a middle click zooms to a slice. In Mask, Ctrl and the wheel zoom.",
         theme().dim);
   }
   ImGui::End();
@@ -137,6 +137,7 @@ void Shell::draw_palette() {
   ImGui::End();
 }
 
+// Finds a step by its number, or the next token that contains the text, and moves there.
 void Shell::find(Context& c, bool backwards) {
   const engine::RunRecord* run = c.run();
   const std::string wanted(find_text_.c_str());
@@ -184,7 +185,7 @@ void Shell::draw_find(Context& c) {
 void Shell::draw_open_dialog(Context& c) {
   namespace fs = std::filesystem;
   if (begin_sheet("##open", {px(680), px(480)}, overlay_begins_)) {
-    heading("Open a recording, a training run or a model's folder");
+    heading("Open a model (.gguf or folder), a recording or a training run");
     const bool enter = text_field("##path", "path", path_, overlay_begins_);
     const std::string path(path_.c_str());
     if (button("Open###do_open", true) || enter) {
@@ -199,7 +200,8 @@ void Shell::draw_open_dialog(Context& c) {
     ImGui::SameLine();
     if (button("Cancel###cancel_open")) open_dialog_ = false;
     ImGui::Dummy({1, px(2)});
-    for (const FileEntry& entry : entries_near(path, ".pdrun", engine::kTrainingLogName)) {
+    for (const FileEntry& entry :
+         entries_near(path, {".pdrun", ".gguf", engine::kTrainingLogName})) {
       if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
                              ImGuiSelectableFlags_NoAutoClosePopups))
         continue;
@@ -220,7 +222,7 @@ std::string Shell::suggested(const char* name) const {
   return (folder / name).string();
 }
 
-// Trace options for the steps of the selected run that overlap the measured range.
+// Returns trace options for the steps of the selected run that overlap the measured range.
 std::optional<engine::TraceOptions> Shell::trace_of_range(Context& c) {
   const auto& view = state<TimelineView>();
   const engine::RunRecord* run = c.run();
@@ -261,7 +263,7 @@ void Shell::draw_export_dialog(Context& c) {
   if (begin_sheet("##export", {px(720), px(380)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
-      export_prompt_text_ = export_range_only_ = false;  // to be chosen each time
+      export_prompt_text_ = export_range_only_ = false;  // the user has to choose these each time
       export_said_.clear();
       if (export_path_.empty()) export_path_ = suggested("trace.json");
     }
@@ -281,8 +283,7 @@ void Shell::draw_export_dialog(Context& c) {
     picture_row();
     if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)
       wrapped(fmt::format("{} events are recorded; trace viewers fail above about {}. A measured "
-                          "range keeps the trace "
-                          "small.",
+                          "range keeps the trace small.",
                           with_commas(c.timeline.n_events()),
                           with_commas(engine::TraceOptions{}.warn_above)),
               theme().warn);

@@ -31,41 +31,41 @@ enum class Dock {
 
 /// The description of a panel. A pointer to a function may be null unless its comment says otherwise.
 struct Panel {
-  const char* id = "";     // "text"; part of window names and of --panel
+  const char* id = "";     // "text"; used in window names and by --panel
   const char* title = "";  // "Text"
-  /// Why the panel has nothing to show, as a sentence with a remedy; empty: draw() is called. Never null.
+  /// Returns why the panel has nothing to show, as a sentence with a remedy; if it is empty, draw() is called. Never null.
   std::string (*empty)(const Context& context) = nullptr;
   /// Draws the panel's content. Never null.
   void (*draw)(Context& context) = nullptr;
   /// Draws the controls at the right end of the panel's head.
   void (*head)(Context& context) = nullptr;
-  /// Whether the run's decoder produces what the panel draws; null: every decoder does.
+  /// Returns true if the run's decoder produces what the panel draws; null if every decoder does.
   bool (*fits)(const engine::RunRecord& run) = nullptr;
-  /// The id of the panel that shows such a run instead. Not null if `fits` is not.
+  /// Returns the id of the panel that can show a run that does not fit. Not null if `fits` is not null.
   const char* (*instead)(const engine::RunRecord& run) = nullptr;
-  /// Whether the document contains anything for the panel; if not, the panel has no tab. Null: it always has one.
+  /// Returns true if the document contains anything for the panel; otherwise the panel has no tab. Null if it always has a tab.
   bool (*offered)(const engine::Timeline& timeline) = nullptr;
   const char* help = "";                 // one sentence on what the panel shows, for its legend
-  std::span<const MarkNote> marks = {};  // its legend
-  bool wide = false;                     // scrolls sideways
-  bool bare = false;                     // draws cards of its own, without a frame around them
-  bool main = false;  // describes at length what the other empty panels say in a sentence
-  bool offers_training = false;    // offers to open a training run while none is open
-  const char* compare_title = "";  // title on the screen Compare; empty: `title`
+  std::span<const MarkNote> marks = {};  // the marks that the legend explains
+  bool wide = false;                     // the panel scrolls sideways
+  bool bare = false;                     // the panel draws its own cards instead of one frame
+  bool main = false;  // while empty, shows the progress of loading, or buttons to run or open
+  bool offers_training = false;    // offers to open a training run if none is open
+  const char* compare_title = "";  // the title on the screen Compare; empty: `title`
   Dock live = Dock::None, compare = Dock::None, training = Dock::None;
 };
 
-/// All panels. On every screen they are docked and reached by F6 in this order.
+/// Returns all panels. On every screen they are docked and reached by F6 in this order.
 std::span<const Panel> panels();
-/// The panel with this id, or nullptr.
+/// Returns the panel with this id, or nullptr.
 const Panel* panel_named(const char* id);
 
-/// The "?" in a panel's head. Its tooltip shows the panel's help, its marks and `also`, a further sentence.
+/// Draws the "?" in a panel's head. Its tooltip shows the panel's help, its marks and `also`, a further sentence.
 void panel_legend(const Panel& panel, const char* also = "");
 
-/// The sentence that most panels show while no run is selected; empty if one is.
+/// Returns the sentence that most panels show while no run is selected; empty if one is.
 std::string no_run_yet(const Context& context);
-/// The name of a run's decoder: "Prompt lookup"; its id if the catalog does not list it.
+/// Returns the name of a run's decoder: "Prompt lookup"; its id if the catalog does not list it.
 std::string method_of(const Context& context, const engine::RunRecord& run);
 
 }  // namespace ui

@@ -23,7 +23,7 @@ class PanelState {
 /// Owns one state object of each type.
 class PanelStates {
  public:
-  /// The object of this type; it is created at the first call.
+  /// Returns the object of this type; it is created at the first call.
   template <class State>
   State& get() {
     std::unique_ptr<PanelState>& slot = slots_[&key_of<State>];

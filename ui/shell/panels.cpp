@@ -25,7 +25,7 @@ PANELS(DECLARE)
 #undef DECLARE
 
 std::span<const Panel> panels() {
-  // Copied at the first call, when the constants of all files are initialised.
+  // The panels are copied at the first call, because then the constants of all files are initialised.
 #define COPY(name) name,
   static const auto list = std::to_array<Panel>({PANELS(COPY)});
 #undef COPY

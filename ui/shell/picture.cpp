@@ -1,4 +1,4 @@
-// Pictures of a panel or of the window.
+// Takes pictures of a panel or of the window.
 #include <array>
 #include <filesystem>
 
@@ -14,7 +14,7 @@
 namespace ui {
 namespace {
 
-// Frames until a panel is in front and a dialog is closed.
+// Number of frames until a requested panel is in front and the dialog is closed.
 constexpr int kFramesUntilThere = 4;
 constexpr std::array<const char*, 4> kScales{"1x", "2x", "3x", "4x"};
 
@@ -58,7 +58,7 @@ void Shell::picture_taken(const std::string& message) {
   say(message);
 }
 
-// The typed path if it names a picture, else a name after the content.
+// Returns the typed path if it names a picture, else a name made from the content.
 std::string Shell::picture_path(const std::string& typed) const {
   const std::filesystem::path path(typed);
   if (path.extension() == ".png") return typed;

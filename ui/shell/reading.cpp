@@ -1,4 +1,4 @@
-// Reading a recording: takes a slice of its events per frame and shows the progress.
+// Reads a recording: takes a slice of its events per frame and shows the progress.
 #include <chrono>
 
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ double Shell::reading() const {
 void Shell::read_on() {
   if (!opening_) return;
   const auto until = Clock::now() + kSlice;
-  // Checked before the last take, so that the last take gets everything that was read.
+  // Calls ended() before take(), so that after the end one more take() gets everything that was
+  // read.
   bool ended = opening_->ended();
   while (Clock::now() < until) {
     std::vector<engine::Event> piece = opening_->take(kPiece);
@@ -77,7 +78,7 @@ void Shell::end_reading() {
       if (!opening_keeps_screen_) show(Screen::Live);
     }
     session_.finish(report);
-    remember_recent(settings_, done->path());
+    remember_recent(settings_.recents, done->path());
     settings_.last_folder = std::filesystem::path(done->path()).parent_path().string();
     if (!report.stopped.empty())
       say(fmt::format("{}: {}", done->path(), report.notices().front()));

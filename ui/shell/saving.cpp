@@ -1,4 +1,4 @@
-// Saving recordings, exporting traces, and the notes beside recordings.
+// Saves recordings and the notes beside them, and exports traces.
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -50,7 +50,7 @@ void Shell::end_saving() {
     say(trouble.empty() ? saved : saved + "; " + trouble);
   } catch (const std::exception& error) {
     exits_when_saved_ = false;
-    // Ask again for a name that cannot be used, unless the save was cancelled.
+    // If the name cannot be used, asks for another one, unless the user cancelled the save.
     const auto* known = dynamic_cast<const engine::Error*>(&error);
     const bool given_up = known && known->code() == engine::ErrorCode::Cancelled;
     if (save_folder_.empty() && !given_up) save_dialog_ = overlay_begins_ = true;

@@ -20,9 +20,14 @@
 namespace ui {
 namespace {
 
-// Samples of the machine also arrive while the engine makes no progress.
+// Returns true for events that show progress. Samples of the machine also arrive without progress.
 bool is_progress(const engine::Event& event) {
   return !std::holds_alternative<engine::Sampled>(event);
+}
+
+bool holds_model(const std::filesystem::path& path) {
+  std::error_code error;
+  return path.extension() == ".gguf" || std::filesystem::exists(path / "config.json", error);
 }
 
 }  // namespace
@@ -32,10 +37,11 @@ Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesy
       commands_(commands),
       folder_(std::move(folder)),
       settings_(load_settings(folder_)),
-      form_(first_form(catalog, settings_.last_model)),
       screen_(screen_named(settings_.screen)) {
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read; the file was renamed: " + settings_.why_set_aside);
+  add_recent_models();
+  form_ = first_form(catalog, settings_.last_model);
   loaded_ = form_;
   keys_ = bound_keys(settings_.keys);
 }
@@ -73,6 +79,7 @@ Context Shell::context() {
 void Shell::take(std::vector<engine::Event> events) {
   if (events.empty()) return;
   if (std::ranges::any_of(events, is_progress)) since_event_ = 0, late_dismissed_ = false;
+  // The live timeline must not change while a file is written from it.
   if (exporting_ || (saving_ && saving_->reads_timeline())) {
     held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
                       std::make_move_iterator(events.end()));
@@ -103,7 +110,7 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
     if (look == Following::Look::NextRun) {
       const bool free = selection_.run == before && !selection_.locked.valid() &&
                         playhead_.mode == Playhead::Mode::Follow;
-      if (free) selection_.run = started->run;
+      if (free) selection_.run = started->run;  // nothing is selected and the playhead follows
       continue;
     }
     if (started->race == 0 || started->race != selection_.race) selection_.run = started->run;
@@ -135,11 +142,15 @@ void Shell::ask(engine::Command command) {
   commands_.push(std::move(command));
 }
 
+// Records which models were loaded and ends the wait for the pending request.
 void Shell::follow_models(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     const bool loaded = std::holds_alternative<engine::ModelLoaded>(event);
     if (loaded || std::holds_alternative<engine::RunStarted>(event)) {
-      if (requested_since_ >= 0) loaded_ = requested_;
+      if (requested_since_ >= 0) {
+        loaded_ = requested_;
+        remember_model(loaded_.model);
+      }
       if (std::find(known_.begin(), known_.end(), loaded_) == known_.end())
         known_.push_back(loaded_);
       form_.model_error.clear();
@@ -151,7 +162,27 @@ void Shell::follow_models(const std::vector<engine::Event>& events) {
   }
 }
 
-// The requested command failed. If the model is the cause, Setup shows the previous model and the reason.
+// Lists the recent models that are outside the places where models are looked for.
+void Shell::add_recent_models() {
+  if (!catalog_.add_model) return;
+  for (const std::string& path : settings_.recent_models)
+    if (holds_model(path)) catalog_.add_model(path);
+}
+
+void Shell::remember_model(const std::string& name) {
+  const CatalogModel* model = catalog_.model(name);
+  remember_recent(settings_.recent_models, model ? model->path : name);
+}
+
+// Chooses decoders and a prompt that fit the model of the form as soon as its files are read.
+void Shell::fit_form() {
+  const CatalogModel* model = catalog_.model(form_.model);
+  const bool waits = model && !model->is_read;
+  if (form_waits_ && !waits) fit_to_model(form_, catalog_);
+  form_waits_ = waits;
+}
+
+// Handles the failure of the requested command. If the model is the cause, Setup shows the previous model and the reason.
 void Shell::model_failed(const engine::RunFailed& failed) {
   const bool stopped = failed.code == static_cast<int>(engine::ErrorCode::Cancelled);
   const std::string message = for_window(failed.message);
@@ -182,9 +213,9 @@ const engine::TrainingHistory* Shell::training() const {
 }
 
 bool Shell::open_model(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error)) return false;
-  choose_model(form_, catalog_, path);
+  if (!holds_model(path)) return false;
+  choose_model(form_, catalog_, catalog_.add_model ? catalog_.add_model(path) : path);
+  fit_to_model(form_, catalog_);
   load();
   if (session_.live_is_shown()) {
     if (screen_ == Screen::Welcome) show(Screen::Live);
@@ -196,7 +227,7 @@ bool Shell::open_model(const std::string& path) {
   return true;
 }
 
-// The folder of a finished training run also holds the trained model.
+// Opens a folder as a model or as a training run. The folder of a finished training run also holds the trained model.
 bool Shell::open_folder(const std::string& path) {
   const bool trained = engine::looks_like_training(path);
   if (trained && screen_ == Screen::Training) return open_training(path);
@@ -216,7 +247,7 @@ bool Shell::open_folder(const std::string& path) {
   return false;
 }
 
-// The document shown must not change while a trace of it is written.
+// Returns true while a trace is being written, because the document shown must not change until then; shows a message.
 bool Shell::export_waits() {
   if (exporting_) say("A trace is being exported; Esc cancels it.");
   return exporting_ != nullptr;
@@ -229,6 +260,7 @@ void Shell::open(const std::string& path, bool keep_screen) {
     open_folder(path);
     return;
   }
+  if (open_model(path)) return;
   if (engine::looks_like_training(path)) {
     if (open_training(path) && !keep_screen) show(Screen::Training);
     return;
@@ -271,7 +303,7 @@ bool Shell::measures() const {
 
 bool Shell::ticks() const {
   if (requested_since_ >= 0) return true;
-  // Also while a recording is shown, because the device of the live run may hang.
+  // Checks this also while a recording is shown, because the device of the live run may hang.
   if (!session_.live_is_shown()) return is_going(session_.live().timeline);
   return is_going(session_.shown().timeline) || !loading_words(session_.shown().timeline).empty();
 }
@@ -306,7 +338,7 @@ std::string Shell::run_race() {
 void Shell::show_a_lane_with_trajectory() {
   double most = 0;
   for (const engine::RunRecord* run : session_.shown().timeline.race(selection_.race)) {
-    // Other runs have an empty Trajectory.
+    // Skips the other lanes, whose panel Trajectory would be empty.
     if (!traits_of(*run).has_trajectory() || run->tokens_per_step() <= most) continue;
     most = run->tokens_per_step();
     selection_.run = run->id();

@@ -40,7 +40,7 @@ struct Panel;
 /// A picture that the user requested.
 struct Picture {
   std::string path;
-  std::string panel;  // its id; empty: the whole window
+  std::string panel;  // the id of the panel; empty: the whole window
   int times = 1;      // pixels of the picture per pixel of the window, in each direction
   ImVec2 min, max;    // the part of the window, px
   std::string says;   // a description that is stored in the file
@@ -49,7 +49,7 @@ struct Picture {
 /// The content of the window.
 class Shell {
  public:
-  /// @param folder  of the settings; empty: settings are not saved
+  /// @param folder  the folder of the settings; empty: settings are not saved
   Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder);
   /// Saves the settings.
   ~Shell();
@@ -65,7 +65,7 @@ class Shell {
   void show(Screen screen);
   /// Sets the theme, from the next frame on.
   void set_theme(ThemeName theme);
-  /// Opens a recording, a training run by its log or folder, or the folder of a model. Failures become a message on screen. A folder that
+  /// Opens a recording, a training run by its log or folder, or a model by its .gguf file or folder. Failures become a message on screen. A folder that
   /// holds a model and its training run is opened as the model, on the screen Training as the training run. A recording is read while the
   /// window draws it.
   /// @param keep_screen  if false, Compare is shown for a race and Live for a single run
@@ -73,30 +73,30 @@ class Shell {
   /// Opens a training run by its folder or its training.jsonl, for the screen Training, and keeps reading it while it grows.
   /// @return false if it cannot be opened; a message says why
   bool open_training(const std::string& path);
-  /// The opened training run, or nullptr.
+  /// Returns the opened training run, or nullptr.
   const engine::TrainingHistory* training() const;
-  /// Whether a part of the training run has not been read yet.
+  /// Returns true if a part of the training run has not been read yet.
   bool reads_training() const { return training_is_behind_; }
-  /// Whether files that the screen shows may have changed since the last frame. Cheap enough to call while no frames are drawn.
+  /// Returns true if files that the screen shows may have changed since the last frame. Cheap enough to call while no frames are drawn.
   bool has_news() const;
-  /// Whether a recording is being read.
+  /// Returns true if a recording is being read.
   bool reads() const { return opening_ != nullptr; }
-  /// The share of the recording read so far, 0 to 1; -1 if everything is read or nothing is shown yet.
+  /// Returns the share of the recording read so far, 0 to 1; -1 if everything is read or nothing is shown yet.
   double reading() const;
   /// Starts to write the document shown, and the notes beside it; a message reports the result.
   void save(const std::string& path);
-  /// Whether a recording is being written. Events of the live engine wait meanwhile.
+  /// Returns true if a recording is being written. Events of the live engine wait meanwhile.
   bool saves() const { return saving_ != nullptr; }
   /// Starts to export a trace of the document shown; a message reports the result.
   void export_trace(const std::string& path, engine::TraceOptions options);
-  /// Whether a trace is being written. Events wait meanwhile, and no other document can be shown.
+  /// Returns true if a trace is being written. Events wait meanwhile, and no other document can be shown.
   bool exports() const { return exporting_ != nullptr; }
   /// Requests a picture (.png) of a panel of the screen or of the window. picture_due() returns it once a frame shows its content; the
   /// caller draws it and reports the result through picture_taken().
   void ask_picture(const std::string& path, const std::string& panel, int times);
-  /// The requested picture if it can be taken now.
+  /// Returns the requested picture if it can be taken now.
   std::optional<Picture> picture_due();
-  /// Whether a requested picture has not been taken yet.
+  /// Returns true if a requested picture has not been taken yet.
   bool wants_picture() const { return picture_.has_value(); }
   /// Ends the request with a message.
   void picture_taken(const std::string& message);
@@ -106,57 +106,57 @@ class Shell {
   void key_at(char us_letter, bool down);
   /// Replaces the text of the status bar by a caption of the content, for pictures.
   void caption_pictures(bool on) { captions_ = on; }
-  /// Starts the race that Setup describes. @return why it cannot start; empty: it was requested
+  /// Starts the race that Setup describes. @return why it cannot start; empty if it was requested
   std::string run_race();
   /// Selects the lane with the most tokens per step among those with a trajectory, so that every panel of Live has content.
   void show_a_lane_with_trajectory();
   /// Selects the newest run of a document that has just been shown, and resets what belonged to the previous document.
   void adopt_document();
 
-  /// The screen shown.
+  /// Returns the screen shown.
   Screen screen() const { return screen_; }
-  /// Whether presentation mode is on: the window fills its screen.
+  /// Returns true if presentation mode is on: the window fills its screen.
   bool presents() const { return presents_; }
-  /// The live session and the opened recording.
+  /// Returns the live session and the opened recording.
   Session& session() { return session_; }
-  /// The selection that all panels share.
+  /// Returns the selection that all panels share.
   Selection& selection() { return selection_; }
-  /// The playhead that all panels share.
+  /// Returns the playhead that all panels share.
   Playhead& playhead() { return playhead_; }
-  /// The state object of a type that derives from PanelState.
+  /// Returns the state object of a type that derives from PanelState.
   template <class State>
   State& state() {
     return states_.get<State>();
   }
-  /// The notes on the document shown.
+  /// Returns the notes on the document shown.
   Notes& notes() { return notes_; }
-  /// What Setup describes.
+  /// Returns the form of the panel Setup.
   SetupForm& form() { return form_; }
-  /// What can be chosen in Setup.
+  /// Returns the choices that Setup offers.
   const Catalog& catalog() const { return catalog_; }
-  /// The settings that are saved between sessions.
+  /// Returns the settings that are saved between sessions.
   Settings& settings() { return settings_; }
-  /// The message shown last.
+  /// Returns the message shown last.
   const std::string& message() const { return message_; }
-  /// The text in the field of Find.
+  /// Returns the text in the field of Find.
   const std::string& find_text() const { return find_text_; }
-  /// Whether the picture changes by itself from frame to frame.
+  /// Returns true if the content changes from frame to frame without input.
   bool animates() const;
-  /// Whether a clock on screen advances, so that a few frames per second suffice.
+  /// Returns true if a clock on screen advances, so that a few frames per second suffice.
   bool ticks() const;
-  /// Whether the live engine computes steps whose times are measured.
+  /// Returns true if the live engine computes steps whose times are measured.
   bool measures() const;
   /// Sets how long a GPU may take before the window reports it.
   void set_deadlines(const StepDeadlines& deadlines) { deadlines_ = deadlines; }
-  /// The GPU that has exceeded its deadline.
+  /// Returns the GPU that has exceeded its deadline.
   std::optional<Unanswered> late_gpu() const;
-  /// Whether the window has to close because the requested save has finished.
+  /// Returns true if the window has to close because the requested save has finished.
   bool wants_to_close() const { return wants_to_close_; }
-  /// Says that frames are drawn rarely to keep the processor free; the status bar shows it.
+  /// Sets if frames are drawn rarely to keep the processor free; the status bar shows this.
   void quiet(bool on) { quiet_ = on; }
 
  private:
-  // Shorter operations end before a progress bar is useful.
+  // A progress bar appears after this time; shorter operations need none.
   static constexpr double kBarAfterSeconds = 0.3;
   // After "Save and exit" the path stays readable for this time.
   static constexpr double kCloseAfterSeconds = 3;
@@ -169,9 +169,12 @@ class Shell {
   void follow_news(const std::vector<engine::Event>& events);
   void follow_reasoning(const std::vector<engine::Event>& events);
   void follow_models(const std::vector<engine::Event>& events);
+  void add_recent_models();
+  void remember_model(const std::string& name);
+  void fit_form();
   void model_failed(const engine::RunFailed& failed);
   void follow_failures(const std::vector<engine::Event>& events);
-  // Whether the failed command can be repeated on the CPU, for the run shown or without one.
+  // Returns true if the failed command can be repeated on the CPU. `shown` is the run shown, or nullptr.
   bool cpu_can_go_on(const engine::RunRecord* shown) const;
   void go_on_with_cpu();
   void ask(engine::Command command);
@@ -213,11 +216,11 @@ class Shell {
   float draw_exporting_bar(float top);
   void save_on();
   void end_saving();
-  // The notes without passing marks.
+  // Returns the notes without temporary marks.
   Notes notes_to_save() const;
   void keep_notes();
   void adopt_notes();
-  // A path in the folder used last, else in the documents folder.
+  // Returns a path in the folder used last, else in the documents folder.
   std::string suggested(const char* name) const;
   void draw_message();
   void find(Context& context, bool backwards);
@@ -234,7 +237,7 @@ class Shell {
   void jump(Context& context, int number);
   void walk_panels(int direction);
   void bring_into_view(Context& context, double from, double to);
-  // Begin and end of a step on the clock shown. @return false if it is missing or not complete
+  // Computes the start and end of a step on the clock shown. @return false if the step is missing or not complete
   bool place_of(Context& context, engine::RunId run, engine::StepId step, double& from, double& to);
   // Parts of perform(). @return whether the action was handled
   bool act_on_engine(Context& context, Action action);
@@ -262,7 +265,7 @@ class Shell {
   bool open_folder(const std::string& path);
 
   const Catalog& catalog_;          // owned by the caller, outlives the shell
-  engine::CommandQueue& commands_;  // likewise
+  engine::CommandQueue& commands_;  // owned by the caller, outlives the shell
   std::filesystem::path folder_;
   Settings settings_;
   Session session_;
@@ -271,67 +274,68 @@ class Shell {
   PanelStates states_;
   DriveKeys drive_;
   SetupForm form_;
+  bool form_waits_ = false;  // the files of its model are still being read
   ModelChoice requested_,
-      loaded_;  // the model requested last; the model in memory, as far as is known
+      loaded_;  // requested_: the model requested last; loaded_: the model in memory, as far as known
   std::vector<ModelChoice> known_;                    // models that were loaded before
-  double requested_since_ = -1;                       // -1: no request is pending
-  std::optional<engine::Command> requested_command_;  // the last command, for requested_
-  engine::RunId requested_first_run_ = 0;             // the first run that started since; 0: none
+  double requested_since_ = -1;                       // clock_ at the pending request; -1: none
+  std::optional<engine::Command> requested_command_;  // the command that requested_ belongs to
+  engine::RunId requested_first_run_ = 0;             // the first run since that command; 0: none
   std::optional<engine::RunFailed>
       gpu_failed_;                     // the failure of the last command, if it used a GPU
   std::set<engine::RunId> dismissed_;  // failed runs whose bar was dismissed
   StepDeadlines deadlines_;
-  bool late_dismissed_ = false;  // the bar of a late GPU was dismissed; reset by the next event
+  bool late_dismissed_ = false;  // the bar of a late GPU was dismissed; reset by progress
   bool exits_when_saved_ = false, wants_to_close_ = false;
-  double closes_at_ = -1;    // time at which the window closes after a save; -1: it does not
-  std::string saved_path_;   // the recording of that save
+  double closes_at_ = -1;    // clock_ at which the window closes after a save; -1: it stays open
+  std::string saved_path_;   // the path that is shown until the window closes
   bool awaits_run_ = false;  // the pending request is a run, not a model alone
   Following following_;
   Requests requests_;
   std::unique_ptr<Opening> opening_;
-  bool opening_is_shown_ = false;  // its first events have arrived
+  bool opening_is_shown_ = false;  // the first events of that recording have arrived
   bool opening_keeps_screen_ = false;
   double opening_since_ = 0;
   std::unique_ptr<engine::TrainingReader> training_;  // null: no training run is open
-  bool training_is_behind_ = false;                   // more can be read at once
-  double training_looked_ = 0;                        // clock_ at the last look
+  bool training_is_behind_ = false;                   // a part of the files is not read yet
+  double training_looked_ = 0;                        // clock_ at the last check of the files
   std::chrono::steady_clock::time_point
-      looked_at_;  // the same on a clock that runs while no frames are drawn
+      looked_at_;  // time of that check, on a clock that also runs while no frames are drawn
   std::unique_ptr<Saving> saving_;
-  Notes saving_notes_;  // to be saved beside it
+  Notes saving_notes_;  // notes to save beside that recording
   double saving_since_ = 0;
   std::unique_ptr<Exporting> exporting_;
   double exporting_since_ = 0;
   std::vector<engine::Event>
       held_back_;             // events that wait while the live timeline must not change
-  Notes notes_;               // on the document shown
-  std::string notes_source_;  // the recording that they belong to; empty: the live session
-  Notes notes_kept_;          // the same as saved
-  Notes live_notes_;          // of the live session, while a recording is shown
+  Notes notes_;               // notes on the document shown
+  std::string notes_source_;  // the recording that notes_ belong to; empty: the live session
+  Notes notes_kept_;          // notes_ as they were saved last
+  Notes live_notes_;          // notes of the live session, while a recording is shown
   Screen screen_ = Screen::Welcome;
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
   bool save_dialog_ = false;
-  bool export_prompt_text_ = false, export_range_only_ = false;  // ticks of the dialog
+  bool export_prompt_text_ = false, export_range_only_ = false;  // checkboxes of the dialog
   std::string export_path_, export_said_, save_path_;
-  std::string save_folder_;  // of the last save in this session; empty: ask for one
+  std::string save_folder_;  // folder of the last save in this session; empty: none yet
   bool overlay_begins_ = false;
   bool presents_ = false;
   bool captions_ = false, quiet_ = false;
-  std::optional<Picture> picture_;  // requested
+  std::optional<Picture> picture_;  // the requested picture
   int frames_until_picture_ = 0;
-  std::string picture_panel_;             // the choice of the dialog
+  std::string picture_panel_;             // the panel chosen in the dialog
   std::string called_panel_;              // the panel requested by name last
   std::set<std::string> offered_panels_;  // the optional panels that have a tab
   int picture_times_ = 2;
   std::vector<BoundKey> keys_;
   const KeyAction* rebinding_ = nullptr;  // the action that waits for a new key
-  bool panel_ring_ = false;               // a panel was reached by F6: draw its focus
+  bool panel_ring_ = false;               // F6 has reached a panel, so a ring is drawn around it
   engine::RunId fitted_run_ = 0;  // the run for which a fitting panel was brought to the front
   bool thoughts_shown_ = false;   // the panel Thoughts was brought to the front for this document
   Place fitted_;                  // the place that F centred
-  bool centred_ = false;          // the last key was F: the next F zooms
+  bool centred_ = false;          // the last key was F, so the next F zooms
   std::string message_, palette_text_, path_, find_text_, find_result_;
   double message_until_ = 0;
   float draw_ms_ = 0;  // time to draw a frame, smoothed

@@ -37,7 +37,7 @@ void gigabytes(const std::string& label, double part, double whole, const std::s
   ImGui::EndGroup();
 }
 
-// The progress of loading a model: bytes, speed, time left, memory.
+// Draws the progress of loading a model: bytes, speed, time left, memory.
 void loading_card(Context& context, const Loading& loading) {
   const float high = px(150), wide = px(360);
   ImGui::SetCursorPosY(ImGui::GetCursorPosY() +
@@ -65,7 +65,7 @@ void run_or_open(Context& context) {
   if (button(start, true, why.empty(), why.empty() ? "Ctrl+Enter" : why.c_str()))
     (race ? context.requests.race : context.requests.run) = true;
   ImGui::SameLine();
-  if (button("Open...###open_here", false, true, "open a recording or a model's folder (Ctrl+O)"))
+  if (button("Open...###open_here", false, true, "open a model or a recording (Ctrl+O)"))
     context.requests.open = "";
 }
 
@@ -83,7 +83,7 @@ void open_a_training(Context& context) {
     context.requests.open = "";
 }
 
-// The newest run that the panel can show.
+// Returns the newest run that the panel can show, or nullptr.
 const engine::RunRecord* run_that_fits(const Context& context, const Panel& panel) {
   const engine::RunRecord* found = nullptr;
   for (const engine::RunRecord& run : context.timeline.runs())

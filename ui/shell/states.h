@@ -10,7 +10,7 @@ struct Panel;
 
 /// Draws the content in the current window.
 /// @param why     the panel's sentence
-/// @param sketch  also draw a faint outline of the content to come
+/// @param sketch  true: also draw a faint outline of the content to come
 void draw_empty(Context& context, const Panel& panel, const std::string& why, bool sketch);
 
 }  // namespace ui

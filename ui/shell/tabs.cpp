@@ -23,15 +23,15 @@ void bring_forward(const char* panel_id) {
   ImGuiDockNode* node = window ? window->DockNode : nullptr;
   if (!node) return;
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
-  node->SelectedTabId = window->TabId;  // before the tab bar exists
+  node->SelectedTabId = window->TabId;  // takes effect if there is no tab bar yet
   if (node->TabBar) node->TabBar->NextSelectedTabId = window->TabId;
-  // A focused window of the same tab bar would come back to the front.
+  // The window takes the focus if a window of the same tab bar has it; that window would otherwise come back to the front.
   if (focused && focused->RootWindow->DockNode == node) ImGui::FocusWindow(window);
 }
 
 }  // namespace
 
-// A panel that was requested by name has a tab even if it is empty.
+// Returns true if the panel has a tab; a panel that was requested by name has one even if it is empty.
 bool Shell::offers(const char* id) const {
   const Panel& panel = *panel_named(id);
   return !panel.offered || panel.offered(session_.shown().timeline) || called_panel_ == panel.id ||

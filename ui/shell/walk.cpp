@@ -1,4 +1,4 @@
-// Keys that move the view: by steps, iterations, slices of a lane, steps of a token, marks, panels.
+// Moves the view by keys: by steps, iterations, slices of a lane, steps of a token, marks, panels.
 #include <algorithm>
 #include <iterator>
 #include <tuple>
@@ -16,7 +16,7 @@
 namespace ui {
 namespace {
 
-// A notable step: with a rejection, a pool hit, or at least three tokens.
+// Returns true for a notable step: with a rejection, a pool hit, or at least three tokens.
 bool notable(const StepSpan& s) {
   return s.n_rejected > 0 || s.has_pool_hit || s.n_tokens >= 3;
 }
@@ -25,11 +25,12 @@ const char* kNoRun = "There is no run yet.";
 
 }  // namespace
 
+// Moves the playhead and the selection to the next step in a direction.
 void Shell::step_view(Context& context, int direction, bool only_notable) {
   const engine::RunRecord* run = context.run();
   if (!run) return;
   const RunTimes& times = context.times(*run);
-  // While several steps are selected, these are the notable ones.
+  // If several steps are selected, the keys for notable steps move between the selected ones.
   const Chosen& chosen = selection_.chosen();
   const bool among_chosen =
       only_notable && chosen.n_steps() > 1 && selection_.locked.run == run->id();
@@ -42,7 +43,7 @@ void Shell::step_view(Context& context, int direction, bool only_notable) {
                         : static_cast<long>(context.n_steps(*run));
   long n = from + direction;
   while (only_notable && n >= 1 && n <= size && !wanted(times.steps[n - 1])) n += direction;
-  if (among_chosen && (n < 1 || n > size)) return say("There is no further selected step.");
+  if (among_chosen && (n < 1 || n > size)) return say("There is no further step in the selection.");
   n = std::clamp<long>(n, 0, size);
   playhead_.go_to(n == 0 ? 0 : times.steps[n - 1].compute1, context.end());
   if (n == 0) return;
@@ -135,6 +136,7 @@ void Shell::walk_flow(Context& context, int direction) {
                   kDid[static_cast<int>(stop.kind)], stop.step, i + 1, flow.size()));
 }
 
+// Centres the measured range, else the selected place, on the timeline. Zooms to it if everything was visible, or at the second call in a row.
 void Shell::fit_selection(Context& context) {
   double from = 0, to = 0;
   const Place place = selection_.shown();
@@ -159,6 +161,7 @@ void Shell::fit_selection(Context& context) {
   centred_ = true;
 }
 
+// Makes the time from the first to the last selected step the measured range.
 void Shell::range_from_selection(Context& context) {
   const Place& place = selection_.shown();
   double from = 0, to = 0;

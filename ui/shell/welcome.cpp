@@ -1,6 +1,8 @@
 #include "ui/shell/welcome.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -43,7 +45,8 @@ bool door(float high,
 void doors(Context& context) {
   const Catalog& catalog = context.catalog;
   const bool has_race = !catalog.race_recording.empty();
-  // Three cards of one height.
+  const CatalogModel* model = catalog.model(context.form.model);
+  // The three cards have one height.
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(8)));
   const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
   if (door(high, "race", "Watch a race",
@@ -52,18 +55,34 @@ void doors(Context& context) {
            "Watch###watch", has_race,
            catalog.race_recording.empty() ? "no recording is bundled" : ""))
     context.requests.open = catalog.race_recording;
-  if (door(high, "tiny", "Run the bundled model",
-           "A small model answers a question on this machine with several decoders. Nothing is "
-           "downloaded. Then change the settings and run it again.",
+  const bool is_bundled = !model || model->source.empty() || model->source == "bundled";
+  if (door(high, "tiny",
+           is_bundled ? "Run the bundled model" : ("Run " + context.form.model).c_str(),
+           is_bundled ? "A small model answers a question on this machine with several decoders. "
+                        "Nothing is downloaded. Then change the settings and run it again."
+                      : "The model answers on this machine with several decoders side by side. "
+                        "Then change the prompt and the settings in Setup and run it again.",
            "Run###run_bundled", !has_race, why_not(context.form, catalog, true)))
     context.requests.race = true;
-  if (door(high, "mine", "Open my model or a recording",
-           "A model's folder in Hugging Face format (config.json, safetensors, tokenizer.model), a "
-           "recording (.pdrun), or the folder of a training run. You can also drop it on the "
-           "window.",
-           "Open...###open_mine", false, ""))
+  if (door(
+          high, "mine", "Open my model or a recording",
+          "A model as a .gguf file or a folder in Hugging Face format (config.json, safetensors, "
+          "tokenizer), a recording (.pdrun), or the folder of a training run. You can also drop it "
+          "on the window. Models of other programs are listed in Setup.",
+          "Open...###open_mine", false, ""))
     context.requests.open = "";
   ImGui::PopStyleVar();
+}
+
+void recent_models(const Context& context) {
+  constexpr std::size_t kMost = 4;
+  const auto& paths = context.settings.recent_models;
+  for (const std::string& path : std::span(paths).first(std::min(paths.size(), kMost))) {
+    const auto known = std::ranges::find(context.catalog.models, path, &CatalogModel::path);
+    if (known == context.catalog.models.end() || !known->unavailable.empty()) continue;
+    if (link((known->name + "##" + path).c_str())) context.requests.open = path;
+    if (ImGui::IsItemHovered()) tooltip(known->summary + "\n" + path);
+  }
 }
 
 void health(const Context& context) {
@@ -88,6 +107,11 @@ void health(const Context& context) {
       if (!line.ok && !line.fix.empty()) wrapped(line.fix, absent ? theme().dim : theme().warn);
       ImGui::EndGroup();
     }
+    if (!context.settings.recent_models.empty()) {
+      ImGui::Dummy({1, px(8)});
+      small_label("Recent models");
+      recent_models(context);
+    }
     if (!context.settings.recents.empty()) {
       ImGui::Dummy({1, px(8)});
       small_label("Recent recordings");
@@ -100,8 +124,7 @@ void health(const Context& context) {
     ImGui::Dummy({1, px(8)});
     wrapped(
         "No account, no network, no telemetry. All settings are in one folder. Press ? for the "
-        "keyboard "
-        "shortcuts.",
+        "keyboard shortcuts.",
         theme().dim);
   }
   end_card();

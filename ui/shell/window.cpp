@@ -34,7 +34,8 @@ using engine::Error;
 using engine::ErrorCode;
 
 constexpr double kTickSeconds = 0.25;
-// A key that is held after an idle hour moves the view as in one frame.
+// A longer time between two frames counts as this time. Otherwise a key pressed after an idle hour
+// would move the view by an hour's distance.
 constexpr float kMaxFrameSeconds = 0.1f;
 constexpr int kQuietFrames = 3;
 constexpr std::size_t kEventsAFrame = 20'000;
@@ -45,7 +46,8 @@ std::string glfw_reason() {
   return text ? text : "no reason given";
 }
 
-// If DISPLAY is empty, GLFW's message has a gap instead of a name. (Debian's GLFW supports X11 only, so WAYLAND_DISPLAY is irrelevant.)
+// Returns why no display can be opened. If DISPLAY is empty, GLFW's message would lack the name. (Debian's GLFW supports X11 only, so
+// WAYLAND_DISPLAY is irrelevant.)
 std::string why_no_display() {
   const char* display = std::getenv("DISPLAY");
   return display && *display ? glfw_reason() : "DISPLAY is empty";
@@ -127,7 +129,7 @@ class Gui {
   GuiContext context_;
 };
 
-// Calls a hook before the context is destroyed, also after an exception.
+// Calls a hook before Dear ImGui's context is destroyed, also after an exception.
 class Teardown {
  public:
   explicit Teardown(const std::function<void()>& hook) : hook_(hook) {}
@@ -138,7 +140,7 @@ class Teardown {
   Teardown& operator=(const Teardown&) = delete;
 
  private:
-  const std::function<void()>& hook_;  // belongs to the options, which outlive the window
+  const std::function<void()>& hook_;  // a member of the options, which outlive the window
 };
 
 // Input that Dear ImGui does not handle: dropped files, and keys by position. Dear ImGui identifies keys by their label, GLFW by their
@@ -152,7 +154,7 @@ struct Input {
   Key keys[4] = {{GLFW_KEY_W}, {GLFW_KEY_S}, {GLFW_KEY_A}, {GLFW_KEY_D}};
   GLFWkeyfun then = nullptr;  // Dear ImGui's callback
 
-  // A key that was pressed and released between two frames counts as held for one frame.
+  // Reports the held keys to the shell. A key that was pressed and released between two frames counts as held for one frame.
   void report(Shell& shell) {
     for (Key& key : keys) {
       shell.key_at(static_cast<char>(key.key), key.down || key.tapped);
@@ -182,7 +184,7 @@ void watch_input(GLFWwindow* window, Input& input) {
       });
 }
 
-// Whether Dear ImGui has input that no frame has handled, or a button is held. Press and release of a key are handled in two frames, so
+// Returns true if Dear ImGui has input that no frame has handled, or a button is held. Press and release of a key are handled in two frames, so
 // the keys of one poll may need several frames.
 bool input_waits() {
   const ImGuiIO& io = ImGui::GetIO();
@@ -194,7 +196,10 @@ bool input_waits() {
 
 void fill_form(Shell& shell, const WindowOptions& options) {
   SetupForm& form = shell.form();
-  if (!options.model.empty()) choose_model(form, shell.catalog(), options.model);
+  if (!options.model.empty()) {
+    choose_model(form, shell.catalog(), options.model);
+    fit_to_model(form, shell.catalog());
+  }
   if (!options.scale.empty()) form.scale = options.scale;
   if (!options.dtype.empty()) form.dtype = options.dtype;
   if (!options.device.empty()) form.device = options.device;
@@ -268,7 +273,7 @@ class Loop {
   }
 
  private:
-  // Also true while keys move the view.
+  // Returns true if input waits for a frame, or a held key moves the view.
   bool waits() const { return input_waits() || input_.any(); }
 
   // Sleeps until a frame is needed. Three frames follow every input or event, so that hovers and layouts settle.
@@ -287,7 +292,7 @@ class Loop {
     if (events_.size() > 0 || waits()) n_quiet_ = 0;
   }
 
-  // An event ends the wait early, but the minimum time between frames still applies.
+  // Waits until the minimum time between frames has passed. The loop is needed because an event ends glfwWaitEventsTimeout() early.
   void wait_for_the_pace() {
     const auto left = [this] { return last_ + pace_.gap(waits()) - glfwGetTime(); };
     while (left() > 0.0005 && !closes()) glfwWaitEventsTimeout(std::min(left(), kTickSeconds));
@@ -329,7 +334,7 @@ class Loop {
     ImGui_ImplGlfw_NewFrame();
     io.DisplayFramebufferScale.x *= density;
     io.DisplayFramebufferScale.y *= density;
-    // A picture shows no hovers.
+    // The pointer leaves the window, so that a picture shows no hover effects.
     if (for_picture) io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
     io.DeltaTime = std::min(io.DeltaTime, kMaxFrameSeconds);
     ImGui::NewFrame();
@@ -392,7 +397,7 @@ class Loop {
     n_quiet_ = 0;
   }
 
-  // Whether the race has ended and its last state has been drawn.
+  // Returns true if the race has ended and its last state has been drawn.
   bool picture_is_due() {
     if (shell_.reads() || shell_.reads_training()) return false;
     if (options_.race_first && n_frames_due_ == 0) {
@@ -427,7 +432,7 @@ class Loop {
     step_selected_ = true;
   }
 
-  // A failed race must not give a screenshot.
+  // Throws the error of a failed race, which must not give a screenshot.
   static void fail_with(const std::vector<engine::Event>& news) {
     for (const engine::Event& event : news)
       if (const auto* failed = std::get_if<engine::RunFailed>(&event))
@@ -479,7 +484,7 @@ int run_window(engine::EventQueue& events,
     shell.set_deadlines(options.deadlines);
     if (!options.open.empty()) {
       check_opens(options.open);
-      // The folder may also hold a model, which --open does not open.
+      // A training folder may also hold a model, which --open does not open.
       if (!engine::looks_like_training(options.open))
         shell.open(options.open, !options.screen.empty());
       else if (shell.open_training(options.open))
@@ -495,7 +500,7 @@ int run_window(engine::EventQueue& events,
     if (options.hooks.shell_made) options.hooks.shell_made(shell);
     if (options.hooks.context_made) options.hooks.context_made();
     Loop(events, display.window(), shell, options).run();
-    // A GPU that is computing now may hang, even if it has not exceeded its deadline yet.
+    // With a deadline of 0, any GPU that is computing now is late: it may hang even if it has not exceeded the usual deadline.
     const StepDeadlines at_once{.report_s = 0, .emulated = options.deadlines.emulated};
     answers = !unanswered(shell.session().live().timeline, 0, at_once);
   }

@@ -21,16 +21,16 @@ class Shell;
 
 /// Functions that a test or the program adds to the window's loop.
 struct WindowHooks {
-  std::function<void(Shell&)> shell_made;           // before the first frame
-  std::function<void(const SetupForm&)> form_made;  // likewise; the form as the options set it
+  std::function<void(Shell&)> shell_made;           // called before the first frame
+  std::function<void(const SetupForm&)> form_made;  // called before the first frame
   std::function<void()>
-      context_made;  // after Dear ImGui's context was created, before the first frame
-  std::function<void()> frame_shown;     // after each swap
+      context_made;  // called after Dear ImGui's context was created, before the first frame
+  std::function<void()> frame_shown;     // called after each swap
   std::function<bool()> wants_to_close;  // called once per frame, and at intervals while idle
-  /// Called like wants_to_close, also while no frames are drawn: whether the catalog has changed. The hook changes it itself.
+  /// Updates the catalog and returns true if it has changed. Called like wants_to_close, also while no frames are drawn.
   std::function<bool()> has_news;
   std::function<void()>
-      before_teardown;       // before the context is destroyed, also after an exception
+      before_teardown;       // called before the context is destroyed, also after an exception
   bool draw_always = false;  // draw frames without pause, for scripts
 };
 
@@ -39,19 +39,19 @@ struct WindowOptions {
   std::string open;                // a recording or a training run to open first
   std::string screen;              // welcome, live, compare, training; empty: the last one shown
   std::string theme;               // dark, light, monochrome; empty: as in the settings
-  std::string config_dir;          // empty: $XDG_CONFIG_HOME/decoscope; "-": save no settings
+  std::string config_dir;          // settings; empty: $XDG_CONFIG_HOME/decoscope; "-": none saved
   std::string model, scale;        // initial values of Setup; empty: its defaults
-  std::string dtype, device;       // likewise
-  int context = 0;                 // likewise
-  std::string draft;               // likewise
-  std::vector<std::string> heads;  // likewise; names or directories in the catalog
+  std::string dtype, device;       // initial values of Setup
+  int context = 0;                 // initial value of Setup
+  std::string draft;               // initial value of Setup
+  std::vector<std::string> heads;  // initial heads of Setup: names in the catalog, or directories
   bool race_first = false;         // start the race immediately
   std::string screenshot;          // write a PNG of the window to this path and close
   std::string panel;               // the panel that the picture shows; empty: the window
-  int step = -1;                   // step of the run shown to select; -1: none
-  int screenshot_frames = 30;      // frames before the picture is taken, after the end of the race
+  int step = -1;                   // the step that is selected; -1: none
+  int screenshot_frames = 30;      // frames before the picture; with a race, after its end
   int width = 1600, height = 1000;
-  StepDeadlines deadlines;  // of a GPU
+  StepDeadlines deadlines;  // after which a GPU is reported as late
   WindowHooks hooks;
 };
 

@@ -10,12 +10,12 @@
 namespace ui {
 namespace {
 
-AssertLog* the_log = nullptr;  // on_failed_assert, a plain function, reports to it
+AssertLog* the_log = nullptr;  // the log that on_failed_assert, a plain function, reports to
 
 }  // namespace
 
 AssertLog::AssertLog(std::function<void(const std::string&)> report) : report_(std::move(report)) {
-  engine::ensure(the_log == nullptr, "there is one AssertLog at a time");
+  engine::ensure(the_log == nullptr, "there must be only one AssertLog at a time");
   the_log = this;
   on_failed_assert = take;
 }
@@ -29,8 +29,7 @@ void AssertLog::take(const char* expression, const char* file, int line) {
   if (!the_log->reported_.emplace(file, line).second) return;
   the_log->report_(
       fmt::format("window: {}:{}: assertion failed: {}; this is a bug of the program, which "
-                  "continues; save your work "
-                  "and please report it",
+                  "continues; save your work and please report it",
                   std::filesystem::path(file).filename().string(), line, expression));
 }
 

@@ -21,7 +21,7 @@ class AssertLog {
   static void take(const char* expression, const char* file, int line);
 
   std::function<void(const std::string&)> report_;
-  std::set<std::pair<std::string, int>> reported_;  // file and line
+  std::set<std::pair<std::string, int>> reported_;  // the places reported: file and line
 };
 
 }  // namespace ui

@@ -174,7 +174,7 @@ ImU32 colour(Rgb c, float alpha) {
 Rgb fill_of(Mean mean) {
   const Look& as = look(mean);
   if (!theme().monochrome) return as.fill;
-  // Grey that gives enough contrast to the text; marks and borders distinguish meanings.
+  // In the monochrome theme the fill is a grey with enough contrast to the text; marks and borders distinguish meanings.
   const Rgb grey = grey_of(as.fill);
   return as.text == kWhite
              ? Rgb{0x50, 0x50, 0x50}
@@ -200,7 +200,7 @@ void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, flo
   if (max.x <= min.x || max.y <= min.y) return;
   list->PushClipRect(min, max, true);
   const float high = max.y - min.y;
-  // Anchored to the screen, so that adjacent slices share one pattern.
+  // The lines are anchored to the screen, so that adjacent slices share one pattern.
   for (float x = std::floor((min.x - high) / apart) * apart; x < max.x; x += apart)
     list->AddLine({x, max.y}, {x + high, min.y}, ink, thickness);
   list->PopClipRect();
@@ -218,7 +218,7 @@ void token_cell(ImDrawList* list,
   const bool filled = as.filled || flags.lens_fill;
   const Rgb fill = flags.lens_fill ? *flags.lens_fill : fill_of(mean);
   if (filled) list->AddRectFilled(min, max, colour(fill), px(3));
-  // On a light card a fill without a border needs an outline.
+  // On a light card a fill without a border of its own gets an outline.
   if (filled && theme().outline_fills && (flags.lens_fill || !encloses(as.border)))
     list->AddRect(min, max, colour({0x16, 0x18, 0x1D}), px(3));
   if (!flags.lens_fill || as.border == Border::Thick) border_of(list, min, max, as);
@@ -235,7 +235,7 @@ void token_cell(ImDrawList* list,
   const float mark_width =
       flags.marks && *mark ? static_cast<float>(std::strlen(mark)) * px(kMarkSize) * 0.5f : 0;
   list->PushClipRect(min, {max.x - (padded ? px(2) : 0) - mark_width, max.y}, true);
-  // A filled cell with only spaces would look empty: show an underscore.
+  // A filled cell with only spaces would look empty, so it shows an underscore.
   const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
   const std::string& shown = blank ? kSpaceSign : text;
   list->AddText(fonts().mono, size, {min.x + pad, y}, colour(ink), shown.data(),
@@ -319,7 +319,7 @@ void truth_letter(Truth truth) {
   ImGui::PopFont();
 }
 
-// @return whether the label is hovered
+// Draws a label with its letter and a value. @return whether the label is hovered
 bool put_label_and_value(const char* label, const std::string& value, Truth truth) {
   const float right = right_edge(), left = ImGui::GetCursorPosX();
   ImGui::BeginGroup();

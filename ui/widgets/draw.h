@@ -11,28 +11,28 @@
 
 namespace ui {
 
-/// The current theme.
+/// Returns the current theme.
 const Theme& theme();
 /// Sets colours, spacing and sizes of the current context.
 void apply_theme(ThemeName name, float scale);
-/// Pixels at the user's scale.
+/// Converts pixels at 100 % to pixels at the user's scale.
 float px(float at_100_percent);
 
-/// A colour for Dear ImGui.
+/// Returns a colour for Dear ImGui.
 ImU32 colour(Rgb rgb, float alpha = 1);
-/// The fill of a meaning in the current theme.
+/// Returns the fill of a meaning in the current theme.
 Rgb fill_of(Mean mean);
 
-/// Details of a token cell.
+/// Options for drawing a token cell.
 struct CellFlags {
-  bool lit = false;     // highlighted
+  bool lit = false;     // highlighted by the selection
   bool locked = false;  // selected by a click
   bool marks = true;
   bool diverged = false;
-  bool dim = false;                // text in grey
+  bool dim = false;                // the text is grey
   Mean origin = Mean::Prefix;      // colour of the corner of an accepted token
   const Rgb* lens_fill = nullptr;  // the colour of a lens instead of the meaning's fill
-  const char* mark = nullptr;      // instead of the meaning's mark
+  const char* mark = nullptr;      // replaces the meaning's mark
 };
 /// Draws a token in the monospaced font, clipped to its box.
 void token_cell(ImDrawList* list,
@@ -52,7 +52,7 @@ void dashed_rect(
 /// Scrolls the window by the smallest distance that makes a part of it visible in the next frame.
 void bring_into_view(ImVec2 min, ImVec2 max);
 
-/// The right end of the window's content, relative to the window, px.
+/// Returns the right end of the window's content, relative to the window, px.
 float right_edge();
 /// Draws text on one line.
 void words(const std::string& text, Rgb rgb);
@@ -60,7 +60,7 @@ void words(const std::string& text, Rgb rgb);
 void small_label(const std::string& text);
 /// Draws text that wraps at the window's edge.
 void wrapped(const std::string& text, Rgb rgb);
-/// The text shortened to a width in the current font, with "..." at its end.
+/// Returns the text shortened to a width in the current font, with "..." at its end.
 std::string elided(const std::string& text, float width);
 /// Draws text shortened to a width; if it was shortened, the tooltip has all of it.
 void words_within(const std::string& text, Rgb rgb, float width);
@@ -71,27 +71,27 @@ void label_value(const char* label, const std::string& value, Truth truth = Trut
 /// The same for a figure, with its formula as the tooltip.
 /// @return whether it was clicked, to select its steps
 bool label_value(const Figure& figure);
-/// An invisible button over a figure, with its formula as the tooltip.
+/// Puts an invisible button over a figure, with its formula as the tooltip.
 /// @return whether it was clicked and has steps
 bool figure_button(const Figure& figure, ImVec2 size);
-/// A label, a large number and a line of recent values; otherwise like label_value().
+/// Draws a label, a large number and a line of recent values; otherwise works like label_value().
 bool big_number(const Figure& figure, std::span<const float> recent, float width);
-/// A line of values.
+/// Draws values as a line.
 /// @param top  upper end of the scale, which begins at 0; 0: the scale runs from the lowest to the highest value
 void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top = 0);
-/// A tooltip with the formula of a figure and its numbers.
+/// Shows a tooltip with the formula of a figure and its numbers.
 void formula_tooltip(const Figure& figure);
-/// A tooltip with text that wraps.
+/// Shows a tooltip with text that wraps.
 void tooltip(const std::string& text);
-/// A horizontal bar that is filled up to a share.
+/// Draws a horizontal bar that is filled up to a share.
 void share_bar(float share, ImVec2 size, Rgb fill);
 
-/// A button.
-/// @param why  its tooltip, also while it is disabled
+/// Draws a button.
+/// @param why  the tooltip, also while the button is disabled
 bool button(const char* label, bool primary = false, bool enabled = true, const char* why = "");
-/// A button that looks like a link.
+/// Draws a button that looks like a link.
 bool link(const char* label);
-/// While it exists, fields have a border in this colour; on a light card their background alone is too faint.
+/// While an object exists, fields have a border in its colour; on a light card their background alone is too faint.
 class FrameLines {
  public:
   /// Adds the border.
@@ -100,24 +100,24 @@ class FrameLines {
   FrameLines(const FrameLines&) = delete;
   FrameLines& operator=(const FrameLines&) = delete;
 };
-/// A checkbox. @return whether it was changed
+/// Draws a checkbox. @return whether it was changed
 bool tick(const char* label, bool& on);
-/// A text field with one line.
+/// Draws a text field with one line.
 /// @return as ImGui::InputText
 bool text_line(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
-/// A text field with several lines, wrapped between words.
+/// Draws a text field with several lines, wrapped between words.
 bool text_area(const char* id, std::string& text, ImVec2 size);
-/// A choice that looks like text with a small arrow and opens a list. @return whether the index has changed
+/// Draws a choice that looks like text with a small arrow and opens a list. @return whether the index has changed
 bool quiet_choice(const char* id,
                   const char* prefix,
                   std::span<const char* const> names,
                   int& index);
 
-/// A sentence in the middle of an empty panel.
-/// @param sketch  with a faint outline of token cells above it
+/// Draws a sentence in the middle of an empty panel.
+/// @param sketch  true: a faint outline of token cells is drawn above it
 void empty_state(const std::string& sentence, bool sketch);
 
-/// Flags of windows with a fixed place.
+/// Flags for windows that the user cannot move.
 constexpr ImGuiWindowFlags kFixedWindow =
     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
@@ -125,8 +125,8 @@ constexpr ImGuiWindowFlags kFixedWindow =
 void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding);
 
 constexpr float kWorkBar = 36;
-/// A bar of this height across the window with the progress of an operation and a button to cancel it.
-/// @param fraction  0 to 1
+/// Draws a bar of height kWorkBar across the window with the progress of an operation and a button to cancel it.
+/// @param fraction  progress, 0 to 1
 /// @return whether `cancel` was pressed
 bool work_bar(const char* id,
               float top,
@@ -138,7 +138,7 @@ bool work_bar(const char* id,
 
 /// Begins a card: a child window with rounded corners and a thin border.
 bool begin_card(const char* id, ImVec2 size, bool padded = true);
-/// Ends it.
+/// Ends the card.
 void end_card();
 
 }  // namespace ui

@@ -73,7 +73,7 @@ class FontFile {
   std::size_t n_bytes_ = 0;
 };
 
-// Prefixes of font files as distributions name them, one row per script; the first one found is used.
+// Prefixes of the names of font files in Linux distributions, one row per script; the first file found is used.
 constexpr std::array<std::array<std::string_view, 7>, 4> kWanted{{
     {"DejaVuSans.ttf", "NotoSans-Regular", "LiberationSans-Regular", "FreeSans.ttf"},
     {"NotoSansCJK-Regular", "NotoSansCJKjp-Regular", "NotoSansCJKsc-Regular", "SourceHanSans",

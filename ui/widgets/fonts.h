@@ -18,7 +18,7 @@ constexpr float kTextSize = 15.5f, kSmallSize = 13.5f, kMonoSize = 15.5f, kBigSi
 
 /// Adds the fonts to the current context's atlas; the regular one is the default.
 void load_fonts();
-/// The loaded fonts.
+/// Returns the loaded fonts.
 const Fonts& fonts();
 
 }  // namespace ui

@@ -1,5 +1,5 @@
-// Configuration that Dear ImGui is compiled with (cmake/imgui.cmake names this file): the handling of its assertions. They are active in
-// release builds too, where a failed one need not end the user's session.
+// The configuration of Dear ImGui (cmake/imgui.cmake names this file): the handling of its assertions. They are active in release builds
+// too, where a failed assertion need not end the user's session.
 #pragma once
 
 #include <cstdio>

@@ -114,14 +114,14 @@ void draw_sample(const MarkNote& note) {
     cell_sample(list, at, note);
 }
 
-// The corners and letters at the end of a row.
+// Samples of corners, drawn at the end of a row.
 constexpr std::array kCorners{
     MarkNote{.mean = Mean::Accepted, .origin = Mean::Guess, .text = "was a guess"},
     MarkNote{.mean = Mean::Accepted, .origin = Mean::Pool, .text = "was in the pool"},
 };
 constexpr const char* kLetterWords = "d derived \xC2\xB7 h in hindsight";
 
-// @return whether there was room for the sample
+// Draws a sample in the row. @return whether there was room for it
 bool put_in_row(const MarkNote& note) {
   const float wide = width_of(note);
   if (ImGui::GetContentRegionAvail().x < wide) return false;

@@ -30,7 +30,7 @@ std::uint8_t gamma(double c) {
   return static_cast<std::uint8_t>(std::lround(v * 255));
 }
 
-// CIE L*a*b* under D65.
+// Converts an sRGB colour to CIE L*a*b* under D65.
 Vec3 lab(Rgb c) {
   const double r = linear(c.r), g = linear(c.g), b = linear(c.b);
   const Vec3 xyz{(0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047,
@@ -59,7 +59,7 @@ double seventh(double c) {
   return std::sqrt(c7 / (c7 + std::pow(25.0, 7)));
 }
 
-// CIEDE2000 with unit weights, after Sharma, Wu, Dalal 2005.
+// Returns the colour distance CIEDE2000 with unit weights (Sharma, Wu, Dalal 2005).
 double ciede2000(const Vec3& x, const Vec3& y) {
   const double mean_c = (std::hypot(x[1], x[2]) + std::hypot(y[1], y[2])) / 2;
   const double g = 0.5 * (1 - seventh(mean_c));

@@ -34,15 +34,15 @@ constexpr int kMeans = 13;
 /// The border of a token cell.
 enum class Border { None, Solid, Thick, Dashed, Dotted, Double, LeftBar, TopTab, Wavy };
 
-/// How a meaning is drawn.
+/// The appearance of a meaning.
 struct Look {
-  const char* name;  // for legends
+  const char* name;  // the name in legends
   bool filled;
   Rgb fill;
-  Rgb text;  // on the fill; without a fill the theme's text colour is used
+  Rgb text;  // text colour on the fill; without a fill the theme's text colour is used
   const char* mark;
   Border border;
-  Rgb edge;  // of the border
+  Rgb edge;  // colour of the border
   bool strike;
 };
 
@@ -66,12 +66,12 @@ constexpr std::array<Look, kMeans> kLooks{{
 }};
 // clang-format on
 
-/// The look of a meaning.
+/// Returns the look of a meaning.
 constexpr const Look& look(Mean mean) {
   return kLooks[static_cast<std::size_t>(mean)];
 }
 
-/// A meaning in words, for legends: "proposed and accepted by the target".
+/// Returns a meaning in words, for legends: "proposed and accepted by the target".
 const char* meaning_of(Mean mean);
 
 /// The themes.
@@ -82,9 +82,9 @@ struct Theme {
   ThemeName name = ThemeName::Dark;
   Rgb ground, card, bar, line, field, button, button_hot;
   Rgb text, bright, dim, faint;
-  Rgb accent, accent_text;  // the primary button and the selection
-  Rgb good, warn, bad;      // text: agreement, no progress, failure
-  Rgb work, wait;           // slices of the timeline
+  Rgb accent, accent_text;  // colours of the primary button and the selection
+  Rgb good, warn, bad;      // text colours: agreement, no progress, failure
+  Rgb work, wait;           // colours of slices of the timeline
   Rgb overview, playhead, light_up;
   bool monochrome = false;
   bool outline_fills = false;  // light background: fills get a dark 1 px outline
@@ -120,32 +120,32 @@ constexpr Theme kMonochrome{
     {0x42, 0x42, 0x42}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, true, false};
 // clang-format on
 
-/// The theme with this name.
+/// Returns the theme with this name.
 constexpr const Theme& theme_named(ThemeName name) {
   return name == ThemeName::Light ? kLight : name == ThemeName::Monochrome ? kMonochrome : kDark;
 }
 
-/// The border colour of a meaning on a theme's cards: lighter than the fill on a dark card, darker on a light one.
+/// Returns the border colour of a meaning on a theme's cards: lighter than the fill on a dark card, darker on a light one.
 Rgb edge_on(const Theme& theme, const Look& look);
-/// The colour of underlines, handles and bars without a meaning of their own.
+/// Returns the colour of underlines, handles and bars without a meaning of their own.
 Rgb handle_on(const Theme& theme);
 
 constexpr int kCurveInks = 6;
-/// The colour of a chart's curve by its index, modulo kCurveInks; dash patterns distinguish curves too.
+/// Returns the colour of a chart's curve by its index, modulo kCurveInks; dash patterns distinguish curves too.
 Rgb curve_ink(const Theme& theme, int index);
 
-/// The scale Viridis at t in [0, 1], for probabilities: piecewise linear through nine points published by matplotlib.
+/// Returns the scale Viridis at t in [0, 1], for probabilities: piecewise linear through nine points published by matplotlib.
 Rgb viridis(double t);
-/// The scale Plasma at t in [0, 1], for costs; likewise.
+/// Returns the scale Plasma at t in [0, 1], for costs; likewise.
 Rgb plasma(double t);
 
 /// Normal vision, or vision without one kind of cone.
 enum class Vision { Normal, Protan, Deutan, Tritan };
-/// A colour as seen with a kind of vision (Machado, Oliveira, Fernandes 2009, full severity). For tests of the table of looks.
+/// Returns a colour as seen with a kind of vision (Machado, Oliveira, Fernandes 2009, full severity). For tests of the table of looks.
 Rgb seen_by(Rgb colour, Vision vision);
-/// The perceptual distance of two colours (CIEDE2000). For the same tests.
+/// Returns the perceptual distance of two colours (CIEDE2000). For the same tests.
 double distance(Rgb a, Rgb b);
-/// WCAG 2 contrast ratio, 1 to 21.
+/// Returns the WCAG 2 contrast ratio, 1 to 21.
 double contrast(Rgb a, Rgb b);
 
 }  // namespace ui

@@ -208,15 +208,16 @@ int search_bound(const CotOptions& options, ReasonRun& run, const SelectedQuesti
   } else {
     text = engine::aligned_table(rows);
     if (!interrupted())
-      text += found.bound
-                  ? fmt::format(
-                        "--set stop=bound --set bound={} loses at most {:g} points on "
-                        "these {} questions{}\n",
-                        found.bound, options.tolerance, questions.size(),
-                        selected.drawn_from ? fmt::format(", drawn from {} with seed {}",
-                                                          *selected.drawn_from, options.sample_seed)
-                                            : "")
-                  : fmt::format("no bound tried loses at most {:g} points\n", options.tolerance);
+      text +=
+          found.bound
+              ? fmt::format(
+                    "--set stop=bound --set bound={} loses at most {:g} points on "
+                    "these {} questions{}\n",
+                    found.bound, options.tolerance, questions.size(),
+                    selected.drawn_from ? fmt::format(", drawn from {} with seed {}",
+                                                      *selected.drawn_from, options.sample_seed)
+                                        : "")
+              : fmt::format("every bound tried loses more than {:g} points\n", options.tolerance);
   }
   return run.finish(text);
 }

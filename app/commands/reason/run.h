@@ -34,7 +34,7 @@ class ReasonRun {
   const engine::GenerationDefaults& defaults() const { return models_.target.files.generation; }
   /// Runs the completions.
   engine::Scheduler& scheduler() { return *scheduler_; }
-  /// Sends events to the outputs; cancels after Ctrl+C.
+  /// The scheduler's callbacks: events go to the outputs, and Ctrl+C ends the runs.
   engine::SchedulerWatch watch();
   /// Adds to a report all settings needed to repeat the run (decoder, options, models, scale,
   /// device, dtype, batch) and the scheduler's figures, as "schedule" and "target_busy".

@@ -15,6 +15,7 @@
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
+#include "engine/reason/early_stop.h"
 #include "engine/reason/questions.h"
 #include "engine/reason/tot.h"
 
@@ -105,7 +106,7 @@ json to_json(const TotCost& cost) {
           {"accepted_of_judged",
            ratio_json(real(cost.n_accepted), real(cost.n_accepted + cost.n_rejected))},
           {"depth_accepted", ratio_json(real(cost.n_kept_of_depth), real(cost.n_draft_depth))},
-          {"alpha", ratio_json(real(cost.n_accepted), real(cost.n_depth_asked))}};
+          {"alpha", ratio_json(real(cost.n_accepted), real(cost.n_requested_depth))}};
 }
 
 const char* name_of(engine::ThoughtFate fate) {
@@ -260,7 +261,7 @@ std::string summary_of(const engine::TotReport& report,
         all.n_draft_depth > 0
             ? fmt::format(", {} of the depth drafted, {} of the depth requested (SEED's rate)",
                           percent(real(all.n_kept_of_depth), real(all.n_draft_depth)),
-                          percent(real(all.n_accepted), real(all.n_depth_asked)))
+                          percent(real(all.n_accepted), real(all.n_requested_depth)))
             : "",
         percent(real(costs.thoughts.n_accepted), real(costs.thoughts.n_proposed)),
         percent(real(costs.values.n_accepted), real(costs.values.n_proposed)));

@@ -51,15 +51,16 @@ std::string repaired(const std::string& from, const std::string& to, const StopR
 
 /// Refuses options for a part or the prompt's text unless the output is a trace.
 void refuse_part(const std::string& to, const engine::TraceOptions& options) {
-  const char* option = options.run                            ? "--run"
-                       : !engine::asks_for_all_steps(options) ? "--first-step and --last-step"
-                       : options.prompt_text                  ? "--with-prompt"
-                                                              : nullptr;
+  const char* option = options.run                           ? "--run"
+                       : !engine::selects_all_steps(options) ? "--first-step and --last-step"
+                       : options.prompt_text                 ? "--with-prompt"
+                                                             : nullptr;
   if (!option || is_trace_name(to)) return;
-  throw engine::Error(engine::ErrorCode::Usage,
-                      fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) "
-                                  "only; omit it to convert the whole recording",
-                                  option, engine::escaped(to)));
+  throw engine::Error(
+      engine::ErrorCode::Usage,
+      fmt::format("{} applies only to a trace (.json or .json.gz), found {}; omit it to "
+                  "convert the whole recording",
+                  option, engine::escaped(to)));
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> dev
     print(dumped(document(out, outcome)));
   } else {
     if (!outcome.after.empty()) print(engine::to_markdown(outcome.before, outcome.after));
-    print_error(outcome.finished ? "written to " + out : "saved; go on with --resume");
+    print_error(outcome.finished ? "written to " + out : "saved; continue with --resume");
   }
   if (outcome.finished) note_written_name(out);
   return outcome.finished ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);

@@ -19,7 +19,6 @@
 #include "app/commands/train/gpu_failure.h"
 #include "engine/base/input_file.h"
 #include "engine/base/table.h"
-#include "engine/checkpoint/model_files.h"
 #include "engine/store/model_store.h"
 #include "engine/train/heads/train.h"
 #include "engine/train/run/output_folder.h"
@@ -94,7 +93,7 @@ class LoadedTarget {
     return {*loaded_.model, loaded_.files, loaded_.weights_hash};
   }
   const std::string& directory() const { return loaded_.files.path; }
-  engine::OwnTarget writer() const {
+  engine::NamedTarget writer() const {
     return {*loaded_.model, loaded_.files.name, loaded_.weights_hash};
   }
 
@@ -116,7 +115,7 @@ OwnTexts write_texts(const TrainOptions& options,
                      const engine::OutputsPlan& plan,
                      const std::string& path,
                      const std::string& data) {
-  return with_advice_on_failure(options.device, {{path, "the texts that are there"}}, [&] {
+  return with_advice_on_failure(options.device, {{path, "the texts written so far"}}, [&] {
     const LoadedTarget loaded(options, target);
     ProgressReporter reporter;
     const bool complete = engine::make_own_texts(loaded.writer(), plan, path, data, options.resume,
@@ -236,8 +235,8 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
   const engine::HeadsTraining training = with_advice_on_failure(
       options.device,
       {{out + "/checkpoint.bin", "the last checkpoint"},
-       {out + "/probe_outputs.jsonl", "the texts that are there"},
-       {engine::own_texts_path(out), "the texts that are there"}},
+       {out + "/probe_outputs.jsonl", "the texts written so far"},
+       {engine::own_texts_path(out), "the texts written so far"}},
       [&] {
         const LoadedTarget target(options, recipe.target);
         ProgressReporter reporter;
@@ -256,7 +255,7 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
         training.n_prompts, out));
     note_written_name(out);
   } else {
-    print_error("saved in " + out + "; go on with --resume");
+    print_error("saved in " + out + "; continue with --resume");
   }
   return result.finished ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);
 }
@@ -289,7 +288,7 @@ int train_outputs(const TrainOptions& options) {
   } else {
     print_error(fmt::format("{} texts of {} tokens, {} complete; {} {}", texts.size(), tokens,
                             ended, complete ? "written to" : "saved in", path));
-    if (!complete) print_error("go on with --resume");
+    if (!complete) print_error("continue with --resume");
   }
   return complete ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);
 }
@@ -303,7 +302,7 @@ OwnTexts own_texts_of(const TrainOptions& options, const engine::TrainRequest& r
   }
   const OwnTexts texts = write_texts(options, recipe.target, recipe.own_outputs,
                                      engine::own_texts_path(request.out), request.data);
-  if (!texts.complete) print_error("saved in " + request.out + "; go on with --resume");
+  if (!texts.complete) print_error("saved in " + request.out + "; continue with --resume");
   return texts;
 }
 

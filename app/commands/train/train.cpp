@@ -117,7 +117,7 @@ std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
 
 int train(const TrainOptions& options) {
   auto device = opened_device(options);
-  settle_code_of_training(options);
+  require_code_for_training(options);
   if (options.what == "cllm") return train_cllm(options, std::move(device));
   if (options.what == "medusa" || options.what == "chimera")
     return train_heads(options, std::move(device));
@@ -169,9 +169,9 @@ int train(const TrainOptions& options) {
       options.device, {{out + "/checkpoint.bin", "the last checkpoint"}},
       [&] { return engine::train_model(request, callbacks, std::move(device)); });
   line.finish();
-  if (result.n_left_out > 0)
+  if (result.n_skipped_steps > 0)
     print_error(fmt::format("note: {} skipped: the loss or its gradient was not finite",
-                            engine::counted(result.n_left_out, "step")));
+                            engine::counted(result.n_skipped_steps, "step")));
   if (options.json) {
     nlohmann::json written = document(out);
     written.update({{"finished", result.finished},
@@ -183,8 +183,9 @@ int train(const TrainOptions& options) {
     if (result.n_losses > 0) written["completion_loss"] = result.completion_loss;
     print(dumped(written));
   } else if (last.step > 0) {  // without a step the run was already finished
-    print_error(fmt::format("{}; {}", progress_text(last),
-                            result.finished ? "written to " + out : "saved; go on with --resume"));
+    print_error(
+        fmt::format("{}; {}", progress_text(last),
+                    result.finished ? "written to " + out : "saved; continue with --resume"));
   }
   if (result.finished) note_written_name(out);
   return result.finished ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);

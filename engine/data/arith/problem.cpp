@@ -311,7 +311,7 @@ class Builder {
     return true;
   }
 
-  // The sum for two people: a compare step, and a last step that only the question states.
+  // The sum for two people: a step that compares them, and the final sum, which only the question states.
   bool together() {
     const int before = value_;
     if (!compare()) return false;

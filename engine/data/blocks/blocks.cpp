@@ -249,7 +249,7 @@ std::vector<World::OnFact> goal_from_below(const Scenario& s) {
 }
 
 // Notes on the state of the blocks of each goal fact. The first action of a plan depends on several
-// look-ups in the state; notes split them into one look-up a phrase. They name only colours, so that the
+// look-ups in the state; each phrase of the notes makes one of them. The notes name only colours, so the
 // checker reads no line of them as an action.
 std::string notes_text(Random& rng, const Scenario& s, bool paper_form) {
   const auto& under = s.world->state(s.start).under;
@@ -541,8 +541,8 @@ CheckResult check_action(const BlocksScene& before, const Json& goal, std::strin
   const auto distance = world.distances(facts);
   const int from = find_state(before);
   const int to = find_state(after);
-  if (from < 0 || to < 0) return {false, "the state is none of Blocksworld"};
-  if (distance[to] >= distance[from]) return {false, "the goal is no nearer after this action"};
+  if (from < 0 || to < 0) return {false, "the state does not exist in Blocksworld"};
+  if (distance[to] >= distance[from]) return {false, "the action does not bring the goal nearer"};
   return {true, {}};
 }
 
@@ -600,7 +600,7 @@ class BlocksTask final : public TaskGenerator {
     if (split_of_key(content_key(*s)) != split || excluded(*s)) return std::nullopt;
     if (form == 0 || form == 4) return plan_record(rng, *s, form == 0);
     if (form == 1) return action_record(rng, *s);
-    const bool nearer = rng.chance(50);  // as many good actions as bad ones
+    const bool nearer = rng.chance(50);  // good and bad actions with equal probability
     std::vector<World::Edge> fitting;
     for (const auto& candidate : edges) {
       const int change = s->distance[candidate.next] - s->distance[s->start];

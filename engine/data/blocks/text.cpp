@@ -97,7 +97,7 @@ std::optional<BlocksScene> read_state_text(std::string_view text) {
     const std::string fact = fact_of_phrase(phrase);
     if (fact.empty()) return std::nullopt;
     const auto words = split_text(fact, ' ');
-    if (words[0] == "inhand") continue;  // the public wording repeats "holding" in this form
+    if (words[0] == "inhand") continue;  // repeats a "holding" fact
     facts.insert(fact);
     if (words[0] == "on") scene[words[1]] = words[2];
     if (words[0] == "ontable") scene[words[1]] = "table";

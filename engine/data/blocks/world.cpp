@@ -7,7 +7,7 @@
 namespace engine {
 
 const BlocksWorld& BlocksWorld::of(int n_blocks) {
-  ensure(n_blocks >= 3 && n_blocks <= kMaxBlocks, "a blocks world has 3 to 6 blocks");
+  ensure(n_blocks >= 3 && n_blocks <= kMaxBlocks, "a blocks world must have 3 to 6 blocks");
   static const BlocksWorld three(3);
   static const BlocksWorld four(4);
   static const BlocksWorld five(5);

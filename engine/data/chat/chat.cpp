@@ -1,9 +1,9 @@
 // The chat task: dialogs of two turns, in the thirteen categories of MT-bench and Vicuna-bench and the
 // template "USER: .. ASSISTANT: ..". A record asks for the answer of one turn; its prompt contains the
 // turns before it, separated by spaces as in taskmaster4.
-//   key      of the part that the dialog is built from
+//   key      the key of the part from which the dialog is built
 //   forms    the category; half of the prompts begin with a system line
-//   checker  of the part: check.task names it, check.of is its input
+//   checker  the checker of the part: check.task names it, check.of is its input
 // With a folder of open data sets, the dialogs of taskmaster4 (eight times each) and the seed tasks of
 // self_instruct (four times each) are mixed unchanged into 120,000 training dialogs (form "open").
 #include <algorithm>

@@ -52,7 +52,7 @@ std::optional<ChatDialog> humanities_dialog(Random& rng, int level, Split split)
 std::optional<ChatDialog> knowledge_dialog(Random& rng, int level, Split split);
 /// A list of members of a class without some of them, then the list in another order.
 std::optional<ChatDialog> generic_dialog(Random& rng, int level, Split split);
-/// The facts of a member if it belonged to another class, then one more.
+/// The facts that a member would have if it belonged to another class, and then one more.
 std::optional<ChatDialog> counterfactual_dialog(Random& rng, int level, Split split);
 /// The numbers of a text as CSV, JSON or a list, then in another of these formats.
 std::optional<ChatDialog> extraction_dialog(Random& rng, int level, Split split);

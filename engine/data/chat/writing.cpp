@@ -191,7 +191,7 @@ std::optional<ChatDialog> paragraph_dialog(Random& rng, int level, Split split) 
 
 struct Persona {
   std::string_view who;
-  int theme;  // of the deeds: write_predicates()
+  int theme;  // theme of the persona's deeds, as in write_predicates()
 };
 constexpr Persona kPersonas[] = {
     {"a cook", 0},    {"a waiter", 0},    {"a baker", 0},       {"a gardener", 1},

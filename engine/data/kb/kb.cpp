@@ -37,7 +37,7 @@ void finish(Random& rng,
 
 struct Option {
   std::string text;
-  std::string why_not;  // the sentence that excludes it; "" for the answer
+  std::string why_not;  // the sentence that rules this option out; "" for the answer
 };
 
 // "green stems (B)": an option's letter follows its text, in the question and in the rationale. A small
@@ -46,7 +46,7 @@ std::string with_letter(std::string text, const std::vector<Option>& options, st
   const std::string& value = options[which].text;
   std::size_t at = text.find(value);
   while (at != std::string::npos && at > 0 && text[at - 1] != ' ') at = text.find(value, at + 1);
-  ensure(at != std::string::npos, "a sentence about an option holds its text");
+  ensure(at != std::string::npos, "a sentence about an option must contain the option's text");
   return text.insert(at + value.size(), std::string(" (") + static_cast<char>('A' + which) + ")");
 }
 
@@ -56,7 +56,7 @@ std::size_t place_of(const std::vector<Option>& options, const std::string& text
   return static_cast<std::size_t>(found - options.begin());
 }
 
-// Builds a multiple-choice record. The deciding sentence comes directly after the opening, or one later.
+// Builds a multiple-choice record. The deciding sentence is the first or the second one after the opening.
 Record choice_record(Random& rng,
                      const std::string& question,
                      std::vector<Option> options,
@@ -98,8 +98,9 @@ Record choice_record(Random& rng,
   return record;
 }
 
-// A list to be continued from one of its entries. It needs no knowledge: it teaches to find an earlier
-// text and to copy what followed it. Rationales about options need this, but few of their tokens teach it.
+// The completion continues a list from one of its entries. It needs no knowledge: it teaches the model to
+// find an earlier text and to copy the text after it. Rationales about options need this, but few of their
+// tokens teach it.
 std::optional<Record> list_record(Random& rng, Split split) {
   const KbWorld& world = kb_world();
   const int n = rng.between(6, 12);
@@ -118,7 +119,7 @@ std::optional<Record> list_record(Random& rng, Split split) {
   const int from = rng.below(n - 3);
   const std::string list = joined(entries, ", ");
   const std::string rest = joined({entries.begin() + from + 1, entries.end()}, ", ");
-  // The question names an entry without its letter, so the answer has to find the letter too.
+  // The question names an entry without its letter, so the model has to find the letter too.
   const std::string at =
       lettered ? entries[from].substr(0, entries[from].find(" (")) : entries[from];
   Record record;
@@ -306,7 +307,7 @@ std::optional<Record> denial(Random& rng, Split split) {
   std::string claim = fill(*kb_words_of(relation).facts.begin(),
                            {kb_member_phrase(m), world.classes[c].values[relation]});
   claim[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(claim[0])));
-  // The second fact names the claimed value and the true one together.
+  // The second fact names both the claimed value and the true one.
   std::vector<std::string> facts = {
       kb_membership(rng, m),
       fill(rng.one_of({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
@@ -353,7 +354,7 @@ std::optional<Record> statement(Random& rng, Split split) {
   return record;
 }
 
-// Every sentence of the text has to be a true one about the member.
+// Every sentence of the text must be true of the member.
 CheckResult check_statement(std::string_view text, const std::string& name) {
   const KbMember* member = kb_member(name);
   if (member == nullptr)

@@ -310,7 +310,7 @@ Stage draw_stage(Random& rng, const std::string& item) {
   }
 }
 
-// How a composition ends: the expression it returns, of the list $v.
+// The end of a composition: the expression that it returns, in terms of the list $v.
 struct Ending {
   std::string_view code, phrase;
   std::string (*result)(const PyNumbers&);

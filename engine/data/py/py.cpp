@@ -25,7 +25,7 @@ constexpr int kShownCalls = 2;  // in a docstring
 Json check_of(const char* form, const PyProgram& p, const std::string& before) {
   Json check;
   check["form"] = form;
-  check["before"] = before;  // the part of the program that the prompt holds
+  check["before"] = before;  // the part of the program in the prompt
   check["setup"] = p.setup;
   Json tests = Json::array();
   for (std::size_t i = 0; i < p.calls.size(); i++) tests.push_back({p.calls[i], p.results[i]});
@@ -138,7 +138,7 @@ bool starts_code(std::string_view line) {
   return line.starts_with("def ") || line.starts_with("class ") || line.starts_with("    def ");
 }
 
-// The program of a completion: the part that the prompt holds, then the completion's lines of code.
+// The program of a completion: the part in the prompt, then the completion's lines of code.
 std::string program_of(const std::string& before, std::string_view completion) {
   std::string code = before;
   bool inside = !before.empty() && !before.starts_with("class ");

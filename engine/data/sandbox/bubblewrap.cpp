@@ -31,15 +31,15 @@ std::vector<std::string> bubblewrap_command(const PythonPaths& python,
   add({"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"});
   add({"--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1"});
   add({"--cap-drop", "ALL"});
-  // Started by root, bwrap creates no user namespace, so that the driver can change to the user nobody.
-  // In a user namespace created by root every user counts as root for the kernel, and root is exempt
-  // from the limit of processes.
+  // If root starts bwrap, it creates no user namespace, and the driver changes to the user nobody. In a
+  // user namespace created by root the kernel treats every user as root, and root is exempt from the
+  // limit of processes.
   if (options.as_root)
     add({"--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"});
   else
     add({"--unshare-user", "--uid", kNobody, "--gid", kNobody});
-  // Creates the parent folders explicitly: bubblewrap would make them readable only by their owner,
-  // which is not nobody.
+  // Creates the parent folders explicitly: bubblewrap would make them readable only by their owner, and
+  // the user nobody does not own them.
   std::set<std::string> parents = {"/dev", "/etc"};
   for (const std::string& folder : python.folders) parents.merge(parent_folders(folder));
   for (const auto& [from, to] : python.files) parents.merge(parent_folders(to));

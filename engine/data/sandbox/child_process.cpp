@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxOutput = 1u << 20;
-constexpr unsigned kFirstFree = 4;  // a child uses descriptors 0 to 3
+constexpr unsigned kFirstFree = 4;  // the child uses descriptors 0 to 3
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -45,7 +45,7 @@ void close_from(unsigned first) {
   setsid();
   int* const all[] = {&fds.in, &fds.out, &fds.err, &fds.extra};
   for (int* fd : all)
-    if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD, 16);  // so that dup2() below overwrites none
+    if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD, 16);  // so that dup2() below overwrites none of them
   for (int i = 0; i < 4; i++)
     if (*all[i] >= 0 && dup2(*all[i], i) < 0) _exit(126);
   close_from(fds.extra >= 0 ? kFirstFree : kFirstFree - 1);

@@ -17,13 +17,13 @@ class Descriptor {
   /// Takes ownership of `fd`.
   explicit Descriptor(int fd = -1) : fd_(fd) {}
   ~Descriptor() { reset(); }
-  /// The descriptor moved from holds none.
+  /// A moved-from Descriptor holds -1.
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     reset(std::exchange(other.fd_, -1));
     return *this;
   }
-  int get() const { return fd_; }  ///< stays the owner
+  int get() const { return fd_; }  ///< the descriptor; this object keeps the ownership
   /// Closes the descriptor and takes ownership of another.
   void reset(int fd = -1);
 

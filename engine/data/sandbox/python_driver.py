@@ -53,8 +53,8 @@ def receive(size):
 
 
 def drop_root():
-    """Changes to the user nobody, because root is exempt from the limit of processes. bubblewrap leaves the
-    capabilities for this."""
+    """Changes to the user nobody, because root is exempt from the limit of processes. bubblewrap keeps the
+    capabilities that this call needs."""
     if os.getuid() != 0:
         return
     if SCRATCH:
@@ -77,7 +77,7 @@ def set_limits():
         hard = resource.getrlimit(what)[1]
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
-        # A higher hard limit: the soft limit then ends the program with SIGXCPU, which names the reason.
+        # With a higher hard limit, the soft limit ends the program with SIGXCPU, which names the reason.
         more = 1 if what == resource.RLIMIT_CPU and most + 1 <= hard % (1 << 64) else 0
         resource.setrlimit(what, (most, most + more))
 

@@ -216,7 +216,8 @@ std::string PythonSandbox::start() {
 
 PythonRun PythonSandbox::run_one(const std::string& program) {
   if (program.size() > kMaxProgram) return {true, false, "the program is longer than 16 MiB"};
-  // Tries twice: the driver may have ended after the previous program, or been ended from outside.
+  // Tries twice, because the driver may have ended after the previous program, or another process
+  // may have killed it.
   for (int i = 0; i < 2; i++) {
     const std::string problem = start();
     if (!problem.empty()) return {false, false, problem};

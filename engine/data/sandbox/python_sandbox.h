@@ -5,11 +5,11 @@
 //               namespaces of their own (nobody, if started by root), and a seccomp filter
 //               (seccomp_filter.h)
 //   limits      with and without isolation: time, memory, files and output; no second process or thread
-//   verdict     comes from a process that the program cannot reach. A program passes if its last line
-//               was reached, whatever its exit code. A program could forge this by reading its caller's
-//               frames, or with results that equal everything; it cannot leave the sandbox.
-//   cost        on two shared cores at a load of 16: 0.6 s for the first start, 0.13 s for another,
-//               25 ms a program, of which 6 ms are processor time
+//   result      comes from a process that the program cannot reach. A program passes if it reaches its
+//               last line, whatever its exit code. A program could forge this by reading its caller's
+//               frames, or with objects that compare equal to everything; it cannot leave the sandbox.
+//   cost        on two shared cores at a load of 16: 0.6 s for the first start, 0.13 s for each further
+//               one, 25 ms for a program, of which 6 ms are processor time
 #pragma once
 
 #include <chrono>

@@ -82,8 +82,8 @@ std::vector<sock_filter> instructions() {
     skip_unless(BPF_JGE, kX32, 1),
     end_with(SECCOMP_RET_KILL_PROCESS),
 #endif
-    // A filter cannot read clone3's flags, so clone3 is refused; libraries then use clone, whose flags
-    // it can read.
+    // Refuses clone3, because a filter cannot read its flags. Libraries then use clone, whose flags
+    // a filter can read.
     skip_unless(BPF_JEQ, 435, 1),
     end_with(refused(ENOSYS)),
     skip_unless(BPF_JEQ, SYS_clone, 4),
@@ -91,7 +91,7 @@ std::vector<sock_filter> instructions() {
     skip_unless(BPF_JSET, kNewNamespaces, 1),
     end_with(refused(EPERM)),
     end_with(SECCOMP_RET_ALLOW),
-    // prlimit64 only for the calling process (0).
+    // Allows prlimit64 for the calling process only (pid 0).
     skip_unless(BPF_JEQ, SYS_prlimit64, 4),
     load(kFirstArgument),
     skip_unless(BPF_JEQ, 0, 1),

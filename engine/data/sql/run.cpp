@@ -12,8 +12,9 @@ namespace engine {
 
 namespace {
 
-constexpr int kMaxInstructions = 400'000;          // a join of four tables of 20 rows needs fewer
-constexpr int kMaxScriptInstructions = 2'000'000;  // for one statement; 20 kB of rows need fewer
+// more than a join of four tables of 20 rows needs
+constexpr int kMaxInstructions = 400'000;
+constexpr int kMaxScriptInstructions = 2'000'000;  // per statement; 20 kB of rows need fewer
 constexpr std::size_t kMaxRows = 20'000;
 
 // A script may come from a file of records, so it may change only this database.

@@ -30,8 +30,8 @@ PassageCount count_passage(std::string_view text,
 /// True if the text contains the phrase as whole words. Ignores case and punctuation.
 bool names_phrase(std::string_view text, std::string_view phrase);
 
-/// The coherency score 1..10: 10, minus 2 for each paragraph with another end, minus 1 for each with
-/// another subject.
+/// The coherency score 1..10: 10, minus 2 for each paragraph that does not end in its sentence, minus 1 for
+/// each that does not name its subject.
 int coherency_score(const PassageCount& count);
 
 }  // namespace engine

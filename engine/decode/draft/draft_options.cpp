@@ -16,25 +16,27 @@ void DraftOptions::describe_needs(DecoderInfo& info) {
 
 void DraftOptions::bind_draft(OptionBinder& binder) {
   constexpr const char* kTargets = "the target's";
-  binder.real("stop_below", stop_below, 0, 1,
-              "Drafts no further where the draft gives its own token less than this "
-              "probability: saves rows that would be rejected, and changes no token, or under "
-              "rejection sampling not their distribution.");
-  binder.real("draft_temperature", draft_temperature, -1, 100,
-              "Temperature of the draft; below 0: the target's. 0 proposes its likeliest "
-              "tokens.",
-              kTargets);
+  binder.real(
+      "stop_below", stop_below, 0, 1,
+      "Stops drafting when the draft model gives its token less than this probability: saves "
+      "rows that would be rejected. It changes no token; under rejection sampling, not "
+      "their distribution.");
+  binder.real(
+      "draft_temperature", draft_temperature, -1, 100,
+      "Temperature of the draft; below 0: the target's; 0: proposes the most likely tokens.",
+      kTargets);
   binder.whole("draft_top_k", draft_top_k, -1, 1 << 20,
-               "The draft proposes only its k likeliest tokens; 0: any; -1: as the target.",
+               "The draft proposes only its k most likely tokens; 0: all; -1: the target's k.",
                kTargets);
   binder.real("draft_top_p", draft_top_p, -1, 1,
-              "The draft proposes only its likeliest tokens up to this probability; below 0: "
-              "as the target.",
+              "The draft proposes only its most likely tokens that together reach this probability "
+              "(top-p); below 0: as the target.",
               kTargets);
-  binder.real("draft_min_p", draft_min_p, -1, 1,
-              "The draft proposes only tokens of at least this share of its likeliest one's "
-              "probability; below 0: as the target.",
-              kTargets);
+  binder.real(
+      "draft_min_p", draft_min_p, -1, 1,
+      "The draft proposes only tokens with at least this fraction of its most likely token's "
+      "probability (min-p); below 0: as the target.",
+      kTargets);
 }
 
 Sampling DraftOptions::draft_sampling(const Sampling& target) const {

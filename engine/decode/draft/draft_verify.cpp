@@ -79,7 +79,7 @@ void DraftVerifyDecoder::report_failure(const std::string& why) {
   const char* what = n_failed_in_a_row_ < kMaxFailures ? "this step" : "the rest of this text";
   events_.push_back(Notice{.level = Notice::Level::Warning,
                            .text = "the draft model failed: " + why + "; " + what +
-                                   " goes on without drafts, a token a step"});
+                                   " continues without drafts, one token per step"});
 }
 
 // A failed draft must not end the run, which can continue without drafts.
@@ -106,7 +106,7 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
     events_.push_back(
         Notice{.level = Notice::Level::Warning,
                .text = "the draft model's context of " + std::to_string(drafter_.context()) +
-                       " tokens is full: this text goes on without drafts, a token a step"});
+                       " tokens is full: this text continues without drafts, one token per step"});
   }
   if (tuner_) {
     sized_ = tuner_->choose();
@@ -140,8 +140,8 @@ Decision DraftVerifyDecoder::verify(const Sequence& prefix,
 }
 
 void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
-  // Counts fates, not the path's rows: if the run ends within the accepted path, the path lacks the
-  // row of the last emitted token.
+  // Counts accepted rows by their results. The path does not suffice: if the run ends within it,
+  // the path lacks the row of the last emitted token.
   n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
   if (tuner_) measure_acceptance(cut);

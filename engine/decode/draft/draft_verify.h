@@ -66,9 +66,9 @@ class DraftVerifyDecoder : public Decoder {
   /// sequence at that time.
   std::vector<int> kept_;
   std::int64_t n_depth_ = 0, n_kept_ = 0;
-  bool is_full_ = false;  // the draft's context is full and a notice says so
+  bool is_full_ = false;  // a notice has reported that the draft's context is full
   bool is_begun_ = false;
-  std::unique_ptr<TreeTuner> own_tuner_;  // if the context has none to share
+  std::unique_ptr<TreeTuner> own_tuner_;  // used if the context has no shared source
   // null: every step drafts the tree of the settings
   TreeTuner* tuner_ = nullptr;
   int sized_ = 0;                                   // the tuner's tree of the current step

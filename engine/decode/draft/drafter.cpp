@@ -12,8 +12,8 @@
 namespace engine {
 namespace {
 
-/// Tokens that get Gumbel noise, the likeliest first. Noise for all would cost time, and less
-/// likely tokens are hardly ever picked.
+/// Only this many of the likeliest tokens get Gumbel noise. Noise for all tokens would cost time,
+/// and less likely tokens are hardly ever picked.
 constexpr int kPerturbed = 64;
 
 /// Number of leading tokens with a positive probability; only these may be proposed.
@@ -212,7 +212,7 @@ void Drafter::Parent::add(TokenId token, double q) const {
   drafts.candidates.emplace_back();
 }
 
-/// Counts the nodes that stop_below leaves without children.
+/// True if stop_below leaves the node without children. Counts such nodes.
 /// @param p  the probability of the draft's own token
 bool Drafter::is_unsure(double p) {
   const bool stops = p < static_cast<double>(settings_.stop_below);
@@ -226,8 +226,8 @@ void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformS
   if (draws()) {
     std::vector<double> distribution =
         token_distribution(out.logits_of(last), settings_.sampling, parent.branch.text);
-    // Compares the largest probability, not that of the drawn token. A test of the drawn token
-    // would change the distribution of the candidates, which must be q.
+    // Compares the largest probability, not that of the drawn token. Comparing the drawn token's
+    // probability would change the distribution of the candidates, which must be q.
     if (!is_unsure(std::ranges::max(distribution)))
       add_drawn(parent, std::move(distribution), uniforms);
   } else if (out.ranked.empty()) {
@@ -275,7 +275,7 @@ void Drafter::add_drawn(const Parent& parent,
       std::move(distribution);
 }
 
-/// Adds candidates that the device drew; it keeps their distribution.
+/// Adds candidates that the device drew. Their distribution stays in device memory.
 void Drafter::add_drawn_on_device(const Parent& parent,
                                   const DrawnCandidates& drawn,
                                   const double* distribution) {

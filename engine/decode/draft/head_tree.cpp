@@ -10,7 +10,8 @@ namespace {
 
 using Rule = HeadTreeOptions::Rule;
 
-/// The tree named by the options. "own" is the tree beside the heads, or rows16 if there is none.
+/// The tree named by the options. "own" is the tree in the heads' folder, or rows16 if that has
+/// none.
 RankTree tree_of(const DecoderContext& context, const std::string& name, int n_heads) {
   if (name == "own") {
     const std::string& own = context.heads_tree;
@@ -40,28 +41,28 @@ void HeadTreeOptions::bind_heads(OptionBinder& binder) {
   trees.insert(trees.end(), bundled_trees().begin(), bundled_trees().end());
   trees.push_back("none");
   binder.tree("tree", tree, std::move(trees),
-              "Which ranks of which head are guessed: the tree beside the heads, else rows16 "
-              "('own'), a bundled one or a .json file. More nodes are followed further and "
-              "cost a row each; 'none' is plain decoding.");
+              "The tree of guesses, by rank and head: the one in the heads' folder, or rows16 if "
+              "it has none ('own'), a bundled one, or a .json file. Each node costs a row, and "
+              "more nodes are accepted further; 'none' is plain decoding.");
   binder.real("stop_below", stop_below, 0, 1,
-              "Leaves out guesses whose path the heads give less than this probability, and runs "
-              "no head below them: saves rows that would be rejected, and changes no token, or "
-              "under rejection sampling not their distribution.");
+              "Omits guesses whose path has a lower probability under the heads, and runs no head "
+              "below them: saves rows that would be rejected. It changes no token; under rejection "
+              "sampling, not their distribution.");
   binder.choice("verify", verify,
                 {{"greedy", Rule::Greedy}, {"typical", Rule::Typical}, {"sample", Rule::Sample}},
-                "Which guesses stay: those equal to the model's own choice ('greedy'), those it "
-                "finds likely enough ('typical', NOT lossless with a temperature), or those "
-                "equal to a draw of its own for each node ('sample').");
+                "The guesses to accept: those equal to the model's own choice ('greedy'), those it "
+                "finds likely enough ('typical', NOT lossless with a temperature), or those equal "
+                "to a token sampled from the model at each node ('sample').");
   binder.real("epsilon", typical.epsilon, 0, 1,
-              "Of verify=typical: a token more probable than this is always kept.");
+              "For verify=typical: a token with a higher probability is always accepted.");
   binder.real("delta", typical.delta, 0, 1000,
-              "Of verify=typical: where the model is unsure (entropy H) tokens above "
-              "delta exp(-H) are kept too.");
+              "For verify=typical: a token with a probability above delta exp(-H) is accepted too, "
+              "where H is the entropy of the model's distribution.");
   binder.choice("root", typical.root,
                 {{"argmax", Root::Argmax}, {"typical", Root::Typical}, {"sample", Root::Sample}},
-                "Of verify=typical: the token after the kept ones is the likeliest ('argmax', "
-                "as published), drawn from those likely enough ('typical') or from all "
-                "('sample').");
+                "For verify=typical: the token after the accepted ones is the most likely one "
+                "('argmax', as published), or sampled from the tokens likely enough ('typical') or "
+                "from all tokens ('sample').");
 }
 
 // At temperature 0 typical acceptance accepts only the likeliest token, so it keeps the
@@ -117,7 +118,7 @@ void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
   if (nodes.empty()) return;
   const auto ranked = rank(tree, depth, parents, ranks_.width_at(depth));
   ensure(ranked.size() == 1 || ranked.size() == parents.size(),
-         "heads rank tokens for all parents or for each");
+         "the heads must rank tokens once for all parents or once for each parent");
   for (const std::size_t node : nodes) {
     const int above = ranks_.parent[node];
     const int parent = above < 0 ? 0 : row_of_[static_cast<std::size_t>(above)];

@@ -80,7 +80,7 @@ class HeadTreeDecoder : public Decoder {
   /// Sets the hidden states (maybe none) of positions before the first step; take_hidden() returns
   /// them.
   void begin_with_hidden(std::span<const float> states, std::size_t dim);
-  /// Values of a hidden state; 0 until one is known.
+  /// Dimension of a hidden state; 0 before the first one is known.
   std::size_t state_dim() const { return state_dim_; }
   /// Prepares the heads for one draft.
   /// @param depth  the largest number of levels that the draft may have

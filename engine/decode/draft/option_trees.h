@@ -1,5 +1,5 @@
-// Options whose value is a draft tree: `k_config` gives the tree level by level; `tree`, of
-// decoders with draft heads, names a bundled tree or a file. Checks such values before any model is
+// Options whose value is a draft tree. `k_config` gives the tree level by level. `tree` (of
+// decoders with draft heads) names a bundled tree or a file. Checks such values before any model is
 // loaded, and describes them in words.
 #pragma once
 

@@ -192,7 +192,8 @@ HeadAccuracies read_accuracies(const std::string& path) {
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     if (shares.empty() || sum > 1 + 1e-6)
       refuse(path, "heads", shares.empty() ? head.shown() : "shares that sum to more than 1",
-             "for each head the share of places where its token of each rank was right");
+             "for each head and rank the share of positions at which the token of that rank was "
+             "right");
     accuracies.push_back(std::move(shares));
   }
   if (accuracies.empty()) refuse(path, "heads", "[]", "a list for each head");
@@ -200,7 +201,7 @@ HeadAccuracies read_accuracies(const std::string& path) {
 }
 
 RankTree grow_rank_tree(const HeadAccuracies& accuracies, int n_rows) {
-  ensure(n_rows >= 1, "a step has a row");
+  ensure(n_rows >= 1, "n_rows must be at least 1");
   std::vector<Path> taken, neighbours;
   const auto consider = [&](Path path) {
     const std::size_t head = path.size() - 1;
@@ -233,7 +234,7 @@ double expected_tokens(const RankTree& tree, const HeadAccuracies& accuracies) {
 }
 
 int best_rows(const HeadAccuracies& accuracies, std::span<const StepCost> costs, double heads_ms) {
-  ensure(!costs.empty(), "costs of at least one row count are known");
+  ensure(!costs.empty(), "the cost of at least one row count must be known");
   int best = 1;
   double most = 0;
   for (int n_rows = costs.front().n_rows; n_rows <= std::min(costs.back().n_rows, kMaxTreeRows);

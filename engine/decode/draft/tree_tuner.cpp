@@ -14,8 +14,9 @@ constexpr std::size_t kRemembered = 6;  // steps whose costs are kept
 /// earlier half, the load of the machine has changed, and the measurements of all other trees are
 /// dropped.
 constexpr double kChanged = 1.2;
-/// A tree that was not used for this many steps is tried again if it would be the best one at kHope
-/// times its former cost. Costs change: the sequence grows, and so may the load of the machine.
+/// A tree that was not used for this many steps is tried again if it would be the best one with a
+/// cost of kHope times the measured one. Costs change: the sequence grows, and so may the load of
+/// the machine.
 constexpr std::int64_t kStale = 64;
 constexpr double kHope = 0.9;
 /// An untried tree is tried only after a tree with at least 1 / kGrowth of its rows was measured.
@@ -136,9 +137,9 @@ double TreeTuner::rate(int place) const {
   return expected_tokens(place) / cost(at(place));
 }
 
-/// A lower bound of an untried tree's cost: the cost of the slowest measured tree with fewer rows,
-/// plus half of the slope between the two largest of these trees. If no smaller tree was measured,
-/// scales a larger tree's cost by the number of rows.
+/// A lower bound of an untried tree's cost. It is the cost of the slowest measured tree with fewer
+/// rows, plus, for every further row, half of the cost per row between the two largest of these
+/// trees. If no smaller tree was measured, it is a larger tree's cost in proportion to the rows.
 double TreeTuner::least_cost(const Tried& tree) const {
   const Tried *widest = nullptr, *before = nullptr;
   double dearest = 0;

@@ -67,9 +67,10 @@ class TreeTuner {
   double least_cost(const Tried& tree) const;
   double hopeful_rate(int place) const;
 
-  std::vector<Tried> trees_;              // ordered by rows
-  std::array<double, kMaxWidth> seen_{};  // [rank] verified nodes with a candidate of this rank
-  // the nodes of seen_ whose candidate of this rank was accepted
+  std::vector<Tried> trees_;  // ordered by rows
+  // [rank] number of verified nodes that had a candidate of this rank
+  std::array<double, kMaxWidth> seen_{};
+  // the number of those nodes whose candidate of this rank was accepted
   std::array<double, kMaxWidth> kept_{};
   std::int64_t n_steps_ = 0;
 };

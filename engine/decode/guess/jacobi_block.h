@@ -68,7 +68,7 @@ class BlockCounts {
   std::int64_t n_stationary_ = 0;
   std::int64_t n_ended_ = 0;
   // Sums over ended blocks of their mean fast-forwarded tokens per iteration:
-  double fast_forward_sum_ = 0;  // computed at the end of a block, from its fixed point
+  double fast_forward_sum_ = 0;  // computed at the end of a block from its fixed point
   double proved_sum_ = 0;        // counted during decoding: tokens proved final
 };
 

@@ -70,8 +70,8 @@ void LookaheadRankCache::set_staged(int n_again, std::vector<int> place) {
 void LookaheadRankCache::commit(std::span<const int> path) {
   path_.clear();
   for (int r = 0; r < n_again_; r++) path_.push_back(r);
-  // A rank has computed all ancestors of its rows. So on the path, rows that only another rank
-  // computed come last.
+  // A rank computes all ancestors of its rows, so if it lacks rows of the path, they are the last
+  // ones.
   for (const int row : path) {
     const int place = place_.at(static_cast<std::size_t>(row));
     if (place < 0) break;
@@ -158,9 +158,9 @@ int LookaheadRank::select_rows(const BatchItem& whole, const SequenceCache& own)
 }
 
 std::vector<StepOutput> LookaheadRank::forward(std::span<const BatchItem> items, Wants wants) {
-  ensure(items.size() == 1 && items[0].pick_rows, "ranks share the rows of one sequence's step");
+  ensure(items.size() == 1 && items[0].pick_rows, "ranks can only share a step of one sequence");
   ensure(!wants.logits && !wants.hidden && !wants.row_p && wants.n_ranked == 0,
-         "ranks exchange picks only");
+         "ranks can exchange picks only, not logits");
   const BatchItem& whole = items[0];
   if (exchange_.rank() == 0) {
     shown_ = whole.shown;

@@ -72,7 +72,7 @@ struct LookaheadRankTotals {
   std::vector<std::int64_t> n_rows;  // [n_ranks] rows that each rank computed
   // rows this rank computed again for tokens accepted on another rank
   std::int64_t n_again = 0;
-  // numbers that all ranks sent, except numbers sent only for display
+  // numbers that all ranks sent, without those that are only displayed
   std::int64_t n_sent = 0;
   std::int64_t n_won_elsewhere = 0;  // steps whose longest match was not rank 0's
   Nanoseconds exchanging = 0;        // time from the end of the own forward to the last message
@@ -111,7 +111,7 @@ class LookaheadRank : public LanguageModel {
 
  private:
   /// Sets part_ to the rank's rows of a tree, and place_ to the argument of set_staged().
-  /// @return  number of leading rows for tokens that the cache lacks
+  /// @return  number of leading rows that hold committed tokens which the cache lacks
   int select_rows(const BatchItem& whole, const SequenceCache& own);
   /// Data about a rank's own step, which it sends together with its longest match.
   struct Own {

@@ -8,8 +8,9 @@
 namespace engine {
 namespace {
 
-// Prior estimate of tokens per row for every part, and its weight in steps. The estimate is close
-// to the tokens per row measured with the default sizes on the generated tasks.
+// The assumed number of tokens per row of every column, guess and level before measurements, and
+// the weight of this assumption in steps. The estimate is close to the tokens per row measured with
+// the default sizes on the generated tasks.
 constexpr double kExpected = 0.04;
 constexpr double kExpectedSteps = 16;
 
@@ -25,14 +26,15 @@ LookaheadSizes::LookaheadSizes(LookaheadSize most)
       guesses_(static_cast<std::size_t>(most.n_guesses)),
       levels_(static_cast<std::size_t>(most.ngram_size - 1)) {
   ensure(most.window >= 0 && most.n_guesses >= 0 && most.ngram_size >= 2,
-         "an n-gram has at least two tokens");
+         "an n-gram must have at least two tokens");
 }
 
 LookaheadSize LookaheadSizes::fitting(int n_rows) const {
   LookaheadSize size = most_;
   while (size.n_rows() > std::max(1, n_rows)) {
-    // On a tie between columns and guesses, drops from those that are more (the paper has W = G).
-    // On a tie with a level, keeps the level.
+    // If a column and a guess have the same rate, drops the column if more columns than guesses are
+    // left, else the guess, because the paper has W = G. A level is dropped only if its rate is
+    // lower than both.
     int* least = nullptr;
     double least_tokens = 0;
     const auto consider = [&](int& part, const std::vector<Part>& parts, int at, int rows) {
@@ -73,7 +75,7 @@ void LookaheadSizes::count(const LookaheadSize& sent, const LookaheadGain& gain)
   if (gain.column >= 0) columns_[static_cast<std::size_t>(gain.column)].n_tokens += gain.n_tokens;
 }
 
-void LookaheadSizes::fade() {
+void LookaheadSizes::halve_statistics() {
   for (std::vector<Part>* parts : {&columns_, &guesses_, &levels_}) {
     for (Part& part : *parts) part = {part.n_steps / 2, part.n_tokens / 2};
   }

@@ -21,7 +21,7 @@ struct LookaheadSize {
 /// The tokens that the guesses of one step yielded.
 struct LookaheadGain {
   int n_tokens = 0;  // accepted tokens of the best guess
-  // [guesses, most recent first] accepted tokens beyond those that the guesses before it matched
+  // [guesses, most recent first] accepted tokens that no earlier guess had matched
   std::vector<int> n_by_rank;
   // the window's column from which the best guess was collected; -1: not from the window
   int column = -1;
@@ -41,7 +41,7 @@ class LookaheadSizes {
   /// @param sent  the sizes of the step; n_guesses is the number of guesses that it verified
   void count(const LookaheadSize& sent, const LookaheadGain& gain);
   /// Halves all statistics. Parts that were left out are then tried again.
-  void fade();
+  void halve_statistics();
 
  private:
   struct Part {

@@ -17,7 +17,7 @@ bool begins_with(std::span<const TokenId> tokens, std::span<const TokenId> begin
 NgramPool::NgramPool(int n_rest, int max_per_key)
     : n_rest_(static_cast<std::size_t>(n_rest)),
       max_per_key_(static_cast<std::size_t>(max_per_key)) {
-  ensure(n_rest >= 1 && max_per_key >= 0, "an n-gram has at least two tokens");
+  ensure(n_rest >= 1 && max_per_key >= 0, "an n-gram must have at least two tokens");
 }
 
 std::span<const PoolNgram> NgramPool::find(TokenId first) const {
@@ -37,7 +37,7 @@ PoolNgram* NgramPool::entry(TokenId first, std::span<const TokenId> rest) {
 
 void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born) {
   ensure(!rest.empty() && rest.size() <= n_rest_,
-         "an n-gram has at least two tokens and at most the pool's size");
+         "an n-gram must have two tokens at least and the pool's ngram_size at most");
   if (max_per_key_ == 0) return;
   std::vector<PoolNgram>& ngrams = keys_[first];
   // The most recent n-gram with this beginning; among n-grams of one size there is at most one.
@@ -75,7 +75,7 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
   n_ngrams_++;
 }
 
-void NgramPool::settle_changes() {
+void NgramPool::collapse_changes() {
   std::set<std::pair<TokenId, std::vector<TokenId>>> seen;
   std::erase_if(changes_.added, [&](const PoolNgram& ngram) {
     return entry(ngram.first, ngram.rest) == nullptr ||
@@ -86,7 +86,7 @@ void NgramPool::settle_changes() {
 
 void NgramPool::count_try(TokenId first, std::span<const TokenId> rest, bool hit) {
   PoolNgram* ngram = entry(first, rest);
-  ensure(ngram != nullptr, "only an n-gram of the pool can be tried");
+  ensure(ngram != nullptr, "the n-gram is not in the pool");
   ngram->n_tries++;
   ngram->n_hits += hit;
   changes_.tried.push_back(*ngram);

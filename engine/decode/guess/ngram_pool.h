@@ -23,8 +23,8 @@ class NgramPool {
   /// insert.
   std::span<const PoolNgram> find(TokenId first) const;
   /// Inserts an n-gram. A known one becomes the most recent of its key; a full key evicts its
-  /// oldest (LRU). One that was evicted since the last take_changes() returns with its counters. A
-  /// prefix of a kept n-gram counts as known, and a longer n-gram replaces a kept prefix of it.
+  /// oldest (LRU). An n-gram that was evicted since the last take_changes() gets its old counters
+  /// back. A prefix of a kept n-gram counts as known, and a longer n-gram replaces its kept prefix.
   /// @param rest  [1..n_rest] the tokens after the first
   /// @param born  the step it was seen in, -1: in the prompt
   void insert(TokenId first, std::span<const TokenId> rest, StepId born);
@@ -41,7 +41,7 @@ class NgramPool {
   PoolChanged take_changes();
   /// Replaces the pending changes by one list of added n-grams: those in the pool now. Called after
   /// the prompt, whose evictions are not displayed.
-  void settle_changes();
+  void collapse_changes();
 
  private:
   PoolNgram* entry(TokenId first, std::span<const TokenId> rest);

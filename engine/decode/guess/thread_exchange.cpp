@@ -37,7 +37,7 @@ class ThreadExchange::End final : public Exchange {
 };
 
 ThreadExchange::ThreadExchange(int n_ranks) : n_ranks_(n_ranks) {
-  ensure(n_ranks > 0, "an exchange is between ranks");
+  ensure(n_ranks > 0, "n_ranks must be at least 1");
   queues_.resize(static_cast<std::size_t>(n_ranks) * static_cast<std::size_t>(n_ranks));
   for (int rank = 0; rank < n_ranks; rank++) ends_.push_back(std::make_unique<End>(*this, rank));
 }

@@ -15,7 +15,7 @@ constexpr double kUnmeasured = std::numeric_limits<double>::infinity();
 }  // namespace
 
 WindowTuner::WindowTuner(int widest, double factor) : widest_(widest), factor_(factor) {
-  ensure(widest >= 0 && factor >= 1, "a tuner's factor is at least 1");
+  ensure(widest >= 0 && factor >= 1, "the tuner's factor must be at least 1");
   begin_round();
 }
 
@@ -24,33 +24,33 @@ void WindowTuner::begin_round() {
   n_here_ = 0;
   fastest_ = kUnmeasured;
   affordable_ = 0;
-  too_dear_ = widest_ + 1;
-  settled_ = widest_ == 0;
+  unaffordable_ = widest_ + 1;
+  found_ = widest_ == 0;
 }
 
 void WindowTuner::measured(double cost) {
   fastest_ = std::min(fastest_, cost);
   n_here_++;
-  if (settled_) {
+  if (found_) {
     if (n_here_ >= kStepsPerRound) begin_round();
     return;
   }
-  if (n_here_ >= kTries) settle_size();
+  if (n_here_ >= kTries) classify_size();
 }
 
 /// Decides by the fastest step whether the size window_ is affordable, and chooses the next size.
-void WindowTuner::settle_size() {
+void WindowTuner::classify_size() {
   if (window_ == 0) without_ = fastest_;
-  (fastest_ <= factor_ * without_ ? affordable_ : too_dear_) = window_;
-  settled_ = too_dear_ - affordable_ == 1;
-  window_ = settled_ ? affordable_ : next_size();
+  (fastest_ <= factor_ * without_ ? affordable_ : unaffordable_) = window_;
+  found_ = unaffordable_ - affordable_ == 1;
+  window_ = found_ ? affordable_ : next_size();
   n_here_ = 0;
   fastest_ = kUnmeasured;
 }
 
 int WindowTuner::next_size() const {
-  if (too_dear_ > widest_) return std::min(widest_, std::max(1, 2 * affordable_));
-  return affordable_ + (too_dear_ - affordable_) / 2;
+  if (unaffordable_ > widest_) return std::min(widest_, std::max(1, 2 * affordable_));
+  return affordable_ + (unaffordable_ - affordable_) / 2;
 }
 
 }  // namespace engine

@@ -16,25 +16,25 @@ class WindowTuner {
 
   /// The window size for the next step.
   int window() const { return window_; }
-  /// Reports the cost of a step with window(), in any unit. A size is judged by the fastest of
-  /// three steps. After 64 steps the search starts again from the size it found, because steps
-  /// become slower as the sequence grows.
+  /// Reports the cost of a step with window(), in any unit. The fastest of three steps counts as
+  /// the cost of a size. After 64 steps the search starts again from the size it found, because
+  /// steps become slower as the sequence grows.
   void measured(double cost);
 
  private:
   void begin_round();
-  void settle_size();
+  void classify_size();
   int next_size() const;
 
   int widest_;
   double factor_;
   int window_ = 0;
-  int n_here_ = 0;      // steps of this round with size window_
-  double fastest_ = 0;  // cost of the fastest of these steps
-  double without_ = 0;  // cost of the fastest step with window 0 in this round
-  int affordable_ = 0;  // the largest size known to be affordable
-  int too_dear_ = 0;    // the smallest size known to cost too much; widest_ + 1: none
-  bool settled_ = false;
+  int n_here_ = 0;        // steps of this round with size window_
+  double fastest_ = 0;    // cost of the fastest of these steps
+  double without_ = 0;    // cost of the fastest step with window 0 in this round
+  int affordable_ = 0;    // the largest size known to be affordable
+  int unaffordable_ = 0;  // the smallest size known to cost too much; widest_ + 1: none
+  bool found_ = false;
 };
 
 }  // namespace engine

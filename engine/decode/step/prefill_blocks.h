@@ -11,8 +11,8 @@
 
 namespace engine {
 
-/// Number of `max_rows` chunks in a forward of whole blocks, which spreads a forward's fixed cost
-/// over more rows.
+/// A forward of whole blocks may have this many times `max_rows` rows. More rows per forward mean
+/// that its fixed cost is paid less often.
 inline constexpr int kBlocksAtOnce = 4;
 
 /// Number of a cache's leading positions that a prompt can reuse.
@@ -29,8 +29,8 @@ struct PrefillChunk {
 /// The next forward of a prefill.
 /// @param done         positions computed so far, n_reusable_positions() at the start
 /// @param n_positions  positions of the prompt
-/// @param max_rows     of a forward; whole blocks get kBlocksAtOnce times as many, and at least one
-///                     block
+/// @param max_rows     largest number of rows of a forward of steps. A forward of whole blocks may
+///                     have kBlocksAtOnce times as many rows, and has at least one block
 /// @param block        the model's prompt_block(); 0: no blocks
 PrefillChunk next_prefill_chunk(int done, int n_positions, int max_rows, int block);
 

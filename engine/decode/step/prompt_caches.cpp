@@ -32,7 +32,7 @@ Sequence PromptCaches::read(std::span<const TokenId> tokens,
                             const Sequence* known,
                             const std::function<bool(int, int)>& progress,
                             bool with_state) {
-  ensure(!tokens.empty(), "a prompt has at least one token");
+  ensure(!tokens.empty(), "a prompt must have at least one token");
   const Sequence* best = known;
   const int block = model_.prompt_block();
   std::size_t n = known ? n_usable(model_, *known, tokens, block) : 0;

@@ -30,7 +30,7 @@ const char* name_of(StopReason reason) {
   return "";
 }
 
-bool ended_by_its_text(StopReason reason) {
+bool ended_by_token_or_limit(StopReason reason) {
   switch (reason) {
     case StopReason::Eos:
     case StopReason::Length:
@@ -68,7 +68,7 @@ Sequence::Sequence(std::vector<TokenId> prompt, std::unique_ptr<SequenceCache> c
 }
 
 void Sequence::commit(const Decision& decision, StopReason stop) {
-  ensure(!finished(), "a finished sequence takes no more tokens");
+  ensure(!finished(), "a finished sequence must not get more tokens");
   state_ = nullptr;
   cache_->commit(decision.path);
   tokens_.insert(tokens_.end(), decision.emitted.begin(), decision.emitted.end());
@@ -106,7 +106,7 @@ void Sequence::drop_other_rotation(const LanguageModel& model) {
 
 void Sequence::share_prompt_state(const Sequence& other) {
   ensure(std::ranges::equal(cached_tokens(), other.cached_tokens()),
-         "a prompt state belongs to one position of the same tokens");
+         "a prompt state must belong to one position of the same tokens");
   state_ = other.state_;
 }
 
@@ -120,7 +120,7 @@ Sequence Sequence::restarted(std::span<const TokenId> more) const {
 }
 
 Sequence Sequence::shortened(std::size_t n) const {
-  ensure(n > 0 && n <= tokens_.size(), "a sequence can be shortened only to a part of its tokens");
+  ensure(n > 0 && n <= tokens_.size(), "the new length must be at most the sequence's length");
   Sequence copy({tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n)},
                 cache_->fork());
   copy.n_rotated_ = n_rotated_;
@@ -149,7 +149,7 @@ StopReason reason_of(TokenId token, const Limits& limits) {
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits) {
   const int n_before = static_cast<int>(decision.emitted.size());
   if (n_before == 0) {
-    ensure(decision.path.empty(), "a step that emits nothing keeps no row");
+    ensure(decision.path.empty(), "a step that emits no token must not keep a row");
     return StopReason::None;
   }
   int keep = n_before;
@@ -162,7 +162,7 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   }
   const int room = limits.max_tokens - static_cast<int>(sequence.generated().size());
   if (room <= keep) keep = room, reason = StopReason::Length;
-  ensure(keep >= 1, "a finished sequence was stepped");
+  ensure(keep >= 1, "a finished sequence must not be stepped");
   for (int i = 0; i < keep; i++) {
     const StopReason own = reason_of(decision.emitted[static_cast<std::size_t>(i)], limits);
     if (own != StopReason::None) keep = i + 1, reason = own;
@@ -170,11 +170,12 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   if (limits.text_end) {
     const int n =
         limits.text_end(std::span(decision.emitted).first(static_cast<std::size_t>(keep)));
-    ensure(n >= 0 && n <= keep, "a stop string ends with one of the emitted tokens");
+    ensure(n >= 0 && n <= keep, "a stop string must end in one of the emitted tokens");
     if (n > 0) keep = n, reason = limits.text_reason;
   }
   const auto n_dropped = static_cast<std::size_t>(n_before - keep);
-  ensure(decision.path.size() > n_dropped, "a decision's path is shorter than its tokens");
+  ensure(decision.path.size() > n_dropped,
+         "a decision's path must be longer than its number of dropped tokens");
   decision.emitted.resize(static_cast<std::size_t>(keep));
   decision.path.resize(decision.path.size() - n_dropped);
   if (decision.logp.size() > decision.emitted.size()) decision.logp.resize(decision.emitted.size());

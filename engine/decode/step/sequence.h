@@ -30,7 +30,7 @@ const char* name_of(StopReason reason);
 
 /// True if an end token, a stop string or id, or a limit ended the sequence. Lossless runs that end
 /// so must agree in every token.
-bool ended_by_its_text(StopReason reason);
+bool ended_by_token_or_limit(StopReason reason);
 
 /// The result of one step's verification.
 struct Decision {
@@ -62,7 +62,7 @@ struct Limits {
   /// Returns the number of leading tokens that complete a stop string; 0 if none is complete.
   /// Called once for each step that emits tokens. Empty: there are no stop strings.
   std::function<int(std::span<const TokenId> emitted)> text_end = {};
-  StopReason text_reason = StopReason::Text;  // reported for an end by text_end
+  StopReason text_reason = StopReason::Text;  // the reason reported if text_end ends the sequence
   std::vector<TokenId> stop_ids = {};         // tokens that end the sequence, even with ignore_eos
 };
 

@@ -161,7 +161,7 @@ void Stepper::step(std::span<Lane* const> lanes) {
 }
 
 void Stepper::propose(Lane& lane) {
-  ensure(!lane.sequence.finished(), "a finished sequence was stepped");
+  ensure(!lane.sequence.finished(), "a finished sequence must not be stepped");
   const Nanoseconds begun = now_ns();
   // The device may hang while it drafts, so the StepBegun event is emitted first.
   const bool drafts = lane.decoder->drafts();
@@ -216,7 +216,7 @@ void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
   const Nanoseconds forward_begun = now_ns();
   std::vector<StepOutput> outs = model.forward(items, wants);
   const Nanoseconds forward = now_ns() - forward_begun;
-  ensure(outs.size() == lanes.size(), "a forward answers every sequence");
+  ensure(outs.size() == lanes.size(), "a forward must return a result for every sequence");
 
   for (std::size_t i = 0; i < lanes.size(); i++) {
     notes[i].out = std::move(outs[i]);
@@ -276,15 +276,15 @@ Lane make_lane(RunId run,
   const int n_context = context_of(context.limits, model.max_seq_len());
   if (prompt.empty()) {
     throw Error(ErrorCode::BadInput,
-                "prompt: found no token, expected at least one; a model "
-                "without a begin token needs some text");
+                "prompt: found no token, expected at least one; a model without a begin token "
+                "needs a text");
   }
   if (static_cast<int>(prompt.size()) >= n_context) {
-    throw Error(ErrorCode::BadInput,
-                "prompt: " + std::to_string(prompt.size()) + " tokens, but the context holds " +
-                    std::to_string(n_context) +
-                    " with at least one new token; shorten the prompt, or set a longer context "
-                    "with --context N");
+    throw Error(ErrorCode::BadInput, "prompt: " + std::to_string(prompt.size()) +
+                                         " tokens, but the context holds " +
+                                         std::to_string(n_context) +
+                                         ", including at least one new token; shorten the prompt, "
+                                         "or set a longer context with --context N");
   }
   if (context.limits.max_tokens < 1) {
     throw Error(ErrorCode::Usage, "max-tokens: found " + std::to_string(context.limits.max_tokens) +

@@ -17,10 +17,10 @@ namespace engine {
 /// A model that serves only one lane, whose rows several devices share (Lookahead parallelism).
 class LaneModel : public LanguageModel {
  public:
-  /// Converts a sequence of the underlying model for use in the lane.
+  /// Returns the sequence with a cache of this model in place of the wrapped model's cache.
   virtual Sequence attach(Sequence sequence) = 0;
-  /// Converts the lane's sequence for use outside the lane. It may lack keys and values of its last
-  /// tokens.
+  /// Returns the sequence with a cache of the wrapped model. The cache may lack keys and values of
+  /// the last tokens.
   virtual Sequence detach(Sequence sequence) = 0;
   /// Added to the lane's counts (Decoder::counts).
   virtual std::map<std::string, std::int64_t> counts() const = 0;

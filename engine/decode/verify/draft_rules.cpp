@@ -318,7 +318,7 @@ VerifyRequest drafted_verify_request(std::span<const TokenId> tokens,
                                      std::span<const Candidates> candidates,
                                      DraftRule rule,
                                      UniformSource& uniforms) {
-  ensure(candidates.size() == tree.token.size(), "every row has its list of candidates");
+  ensure(candidates.size() == tree.token.size(), "every row must have a list of candidates");
   const std::vector<Place> places = places_of(candidates);
   VerifyRequest verify_request{
       .nodes = {}, .candidates = {}, .n_rejection_tokens = kMaxRejectionTokens};
@@ -348,7 +348,7 @@ Decision reject_drafted(std::span<const TokenId> tokens,
                         DraftRule rule,
                         UniformSource& uniforms,
                         bool no_bonus_at_leaf) {
-  ensure(candidates.size() == tree.token.size(), "every row has its list of candidates");
+  ensure(candidates.size() == tree.token.size(), "every row must have a list of candidates");
   const bool on_device = !out.verify_result.nodes.empty();
   ensure(on_device ||
              out.logits.size() == tree.token.size() * static_cast<std::size_t>(out.vocab_size),

@@ -13,7 +13,7 @@ inline const char* name_of(Sampling::Mode mode) {
   return mode == Sampling::Mode::Rejection ? kRejection : kCoupled;
 }
 
-/// The mode with this name; Coupled, which every decoder supports, for any name but "rejection".
+/// The mode with this name. An unknown name gives Coupled, because every decoder supports it.
 inline Sampling::Mode sampling_mode(std::string_view name) {
   return name == kRejection ? Sampling::Mode::Rejection : Sampling::Mode::Coupled;
 }

@@ -208,8 +208,8 @@ Decision accept_typical(std::span<const TokenId> tokens,
   decision.emitted.push_back(next.token);
   decision.logp.push_back(static_cast<float>(next.logp));
   // Under greedy sampling the accepted tokens are the target's picks, and plain decoding reports
-  // the picks' probabilities. This function's distribution gives the likeliest token probability 1,
-  // so it is not reported.
+  // the picks' probabilities. Here the likeliest token has probability 1 under greedy sampling, so
+  // no log probabilities are reported.
   if (sampling.greedy()) decision.logp.clear();
   return decision;
 }

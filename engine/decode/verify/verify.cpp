@@ -8,7 +8,8 @@ namespace engine {
 namespace {
 
 void check_leading(const TokenTree& tree, int leading_rows) {
-  ensure(leading_rows >= 1 && leading_rows <= tree.n_rows(), "a tree has a leading row");
+  ensure(leading_rows >= 1 && leading_rows <= tree.n_rows(),
+         "leading_rows must be 1 to the tree's number of rows");
   for (int r = 0; r < leading_rows; r++) {
     ensure(tree.parent[static_cast<std::size_t>(r)] == r - 1, "leading rows must be a chain");
   }

@@ -60,7 +60,7 @@ class Verifier {
   Verifier(const Sampling& sampling, UniformSource* uniforms);
   /// Outputs that the verification needs.
   Wants wants() const { return {.logits = rejects_, .hidden = false}; }
-  /// As Decoder::verify_request().
+  /// The request for the target's device; see Decoder::verify_request().
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree);
   /// Verifies a tree with one leading row.
   /// @param bonus_at_end  as of verify_exact_match() and reject()

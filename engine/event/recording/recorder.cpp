@@ -52,7 +52,7 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
                 fmt::format("{}: create: {}{}", escaped(path), std::strerror(errno),
                             exists ? "; choose another name" : ""));
   }
-  ::flock(fd_, LOCK_EX | LOCK_NB);  // for other programs; this one relies on the exclusive name
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // tells other programs that the file is in use
   pending_ = recording_header(unix_seconds());
   footer_.reserve(64);  // a close allocates nothing
   writer_ = std::thread([this] { write_loop(); });
@@ -138,7 +138,8 @@ void Recorder::fail(const std::string& what, int error) {
   const std::lock_guard lock(mutex_);
   try {
     end_recording(fmt::format("{}: {} after {} bytes", what, std::strerror(error), n_written_));
-  } catch (const std::bad_alloc&) {  // the writer's thread must not end the process
+  } catch (const std::bad_alloc&) {
+    // An exception that leaves the writer's thread would end the process.
     failed_ = true;
     pending_.clear();
     trouble_ = "out of memory";
@@ -151,21 +152,21 @@ void Recorder::end_recording(const std::string& why) {
   trouble_ = fmt::format("{}: {}; recording is off, {}", escaped(path_), why, set_aside());
 }
 
-// A file with the recording's name must be a whole recording.
+// Only a whole recording may have the recording's name, so renames or removes the file.
 std::string Recorder::set_aside() const {
   const bool keep = options_.if_failed == RecorderOptions::IfFailed::KeepPart && n_written_ > 0;
   if (!keep) {
     ::unlink(path_.c_str());
-    return "nothing is left of it";
+    return "the file was removed";
   }
   const std::string part = partial_name(path_);
   for (int n = 1; n <= kMaxNames; ++n) {
     const std::string name = numbered(part, n);
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0)
-      return "what is written of it is in " + escaped(name);
+      return "the part written so far is in " + escaped(name);
     if (errno != EEXIST) break;
   }
-  return "what is written stays";
+  return "the part written so far is kept";
 }
 
 void Recorder::close() {

@@ -55,7 +55,7 @@ std::vector<std::string> RecordingReport::notices() const {
 
 RecordingReader::RecordingReader(std::unique_ptr<ByteSource> source, const ReadLimits& limits)
     : source_(std::move(source)), limits_(limits) {
-  ensure(source_ != nullptr, "a recording is read from a source");
+  ensure(source_ != nullptr, "reading a recording needs a source");
   report_.file_bytes = source_->size();
   read_header();
 }
@@ -135,14 +135,16 @@ std::optional<RecordingReader::Frame> RecordingReader::frame_at(std::uint64_t of
 }
 
 std::optional<std::uint64_t> RecordingReader::next_frame_after(std::uint64_t offset) {
-  // Limits the work on a crafted file in which many markers each cost a checksum of megabytes.
+  // Limits the search for frames: in a malicious file each of many markers could make the reader
+  // checksum megabytes.
   const std::uint64_t budget = 8 * report_.file_bytes + kMaxFrameBytes;
   for (std::uint64_t at = offset + 1; at < report_.file_bytes && n_searched_ < budget;) {
     const std::string_view chunk = bytes_at(at, kChunkBytes);
     if (chunk.empty()) break;
     const std::size_t found = chunk.find(kFrameMarker);
     if (found == std::string_view::npos) {
-      at += chunk.size() == 1 ? 1 : chunk.size() - 1;  // a marker may lie across two chunks
+      // The next chunk begins with the last byte of this one, because a marker may lie across both.
+      at += chunk.size() == 1 ? 1 : chunk.size() - 1;
       if (at + 1 >= report_.file_bytes) break;
       continue;
     }

@@ -8,13 +8,14 @@
 namespace engine {
 namespace {
 
-/// Up to this number of slices per pixel all are drawn as slices, even narrow ones.
+/// With at most this many slices per pixel, all are drawn as slices, even narrow ones.
 constexpr double kSlicesPerPixel = 1.0 / kMinPixels;
 /// A level with fewer slices per bucket than this is dropped. The check is made once per
 /// kCheckEvery slices.
 constexpr std::size_t kSlicesPerBucket = 16, kCheckEvery = 1024;
 
-/// The kind with most time so far: a vote that a majority always wins (Boyer and Moore).
+/// Keeps the kind with most time so far by majority vote (Boyer and Moore): a kind with more than
+/// half of the time always wins.
 void vote_for(Bucket& bucket, SliceKind kind, Nanoseconds time) {
   const std::int64_t weight = std::max<Nanoseconds>(time, 1);
   if (bucket.vote == 0 || bucket.kind == kind) {
@@ -30,17 +31,17 @@ void vote_for(Bucket& bucket, SliceKind kind, Nanoseconds time) {
 
 void count_in(Bucket& bucket, const Slice& slice) {
   ++bucket.n_slices;
-  bucket.n_rejected += (slice.rare & kRareRejected) != 0 ? 1 : 0;
-  bucket.n_errors += (slice.rare & kRareError) != 0 ? 1 : 0;
-  bucket.n_pool_hits += (slice.rare & kRarePoolHit) != 0 ? 1 : 0;
-  bucket.n_pool_added += (slice.rare & kPoolAdded) != 0 ? 1 : 0;
+  bucket.n_rejected += (slice.flags & kFlagRejected) != 0 ? 1 : 0;
+  bucket.n_errors += (slice.flags & kFlagError) != 0 ? 1 : 0;
+  bucket.n_pool_hits += (slice.flags & kFlagPoolHit) != 0 ? 1 : 0;
+  bucket.n_pool_added += (slice.flags & kFlagPoolAdded) != 0 ? 1 : 0;
   if (slice.kind == SliceKind::Forward) {
     bucket.wasted += (slice.end - slice.start) / 100 * slice.percent;
   }
 }
 
-/// Adds a bucket of the same time. Majority votes add up: a kind with most of the time in both
-/// keeps the lead.
+/// Adds a bucket of the same time. Combines the majority votes: a kind that leads in both keeps the
+/// lead.
 void add_to_bucket(Bucket& sum, const Bucket& bucket) {
   sum.busy += bucket.busy;
   sum.n_slices += bucket.n_slices;
@@ -60,7 +61,8 @@ void add_to_bucket(Bucket& sum, const Bucket& bucket) {
   }
 }
 
-/// The level whose bucket is at least kMinPixels wide; -1 if a quarter of level 0 is wide enough.
+/// The lowest level whose buckets are at least kMinPixels wide; -1 if even a quarter of a bucket of
+/// level 0 is that wide.
 int level_for(double ns_per_px) {
   const double wanted = ns_per_px * kMinPixels;
   if (wanted <= static_cast<double>(kBaseBucket) / 4) return -1;
@@ -234,7 +236,7 @@ VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
     return out;
   }
   if (level < lowest_) {
-    // Below the lowest level there are few enough slices to scan each.
+    // If the view needs a level below the lowest one, there are so few slices that each is scanned.
     out.width = std::max<Nanoseconds>(1, static_cast<Nanoseconds>(ns_per_px * kMinPixels));
     merge_close(t0, t1, out.width, out);
     return out;

@@ -1,5 +1,5 @@
 // Levels of detail of a lane. Slices that are wide enough to see are drawn as slices; narrower ones
-// are summed in buckets of time, which also record rare properties that must stay visible (Rare).
+// are summed in buckets of time, which also record rare properties that must stay visible (SliceFlag).
 //   levels   bucket width 65,536 ns at level 0, four times as wide at each further level
 //   at each level, slices shorter than the bucket width are summed in buckets, and longer ones stay
 //   slices. The cost of drawing therefore depends on the pixels, not on the number of slices
@@ -82,13 +82,13 @@ class LodLane {
   /// Adds the buckets of a level that end at `t` or before to the next level.
   /// @return  true if there were any
   bool fold(int level, Nanoseconds t);
-  /// Adds the buckets that lower levels have not folded yet, within [first, last], to those of
-  /// `level`.
+  /// Adds to the buckets [first, last] of `level` the lower buckets that were not yet added to it.
   void add_unfolded(int level,
                     std::int64_t first,
                     std::int64_t last,
                     std::vector<Bucket>& buckets) const;
-  /// Folds and drops the levels up to the highest one with few slices per bucket.
+  /// Finds the highest level with few slices per bucket; drops it and all levels below it, after
+  /// adding their buckets to the level above.
   void drop_thin_levels();
   /// Index of the first slice that may end after t.
   std::size_t first_reaching(Nanoseconds t) const;

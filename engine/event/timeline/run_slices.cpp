@@ -23,7 +23,8 @@ Nanoseconds share(Nanoseconds part, Nanoseconds length, Nanoseconds whole) {
                                   static_cast<double>(length));
 }
 
-/// The parts scaled to fill `length`; without measured times the forward part fills it.
+/// Scales the parts of a step so that they fill `length`. Without measured times the forward part
+/// fills it.
 Parts filling(const Parts& measured, Nanoseconds start, Nanoseconds length) {
   const Nanoseconds sum = measured.sum();
   Parts parts{.start = start};
@@ -103,17 +104,17 @@ LaneSlices slices_of(const StepHead& step, Clock clock) {
   const Parts parts = parts_of(step, clock);
   LaneSlices slices;
   Nanoseconds t = parts.start;
-  const auto add = [&](LaneKind lane, Nanoseconds length, SliceKind kind, int rare = 0) {
+  const auto add = [&](LaneKind lane, Nanoseconds length, SliceKind kind, int flags = 0) {
     slices.all[slices.n++] = {lane,
                               {.start = t,
                                .end = t + length,
                                .step = step.begun.step,
                                .kind = kind,
-                               .rare = static_cast<std::uint8_t>(rare)}};
+                               .flags = static_cast<std::uint8_t>(flags)}};
   };
   add(LaneKind::Propose, parts.propose, SliceKind::Propose);
   t += parts.propose;
-  const int rejected = step.n_rejected > 0 ? kRareRejected : 0;
+  const int rejected = step.n_rejected > 0 ? kFlagRejected : 0;
   add(LaneKind::Target, parts.forward, SliceKind::Forward, rejected);
   slices.all[slices.n - 1].slice.percent = percent_wasted(step);
   t += parts.forward;
@@ -121,9 +122,9 @@ LaneSlices slices_of(const StepHead& step, Clock clock) {
   t += parts.verify;
   const bool kept = step.n_tokens > 0;
   add(LaneKind::Commit, parts.commit, kept ? SliceKind::Commit : SliceKind::Rollback);
-  const int added = step.n_pool_added > 0 ? kPoolAdded : 0;
+  const int added = step.n_pool_added > 0 ? kFlagPoolAdded : 0;
   if (step.n_pool_hits > 0) {
-    add(LaneKind::Pool, parts.commit, SliceKind::PoolHit, kRarePoolHit | added);
+    add(LaneKind::Pool, parts.commit, SliceKind::PoolHit, kFlagPoolHit | added);
   } else if (step.tried_guesses) {
     add(LaneKind::Pool, parts.commit, SliceKind::PoolMiss, added);
   } else if (step.has_pool) {
@@ -151,7 +152,7 @@ std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
     for (std::size_t i = 0; i < run.phases.size(); ++i) {
       const Phase& phase = run.phases[i];
       const SliceKind kind = phase_kind(phase.name);
-      if (kind == SliceKind::Decode) continue;  // the steps give this phase exactly
+      if (kind == SliceKind::Decode) continue;  // the steps show this phase in more detail
       const bool continues = i > 0 && run.phases[i - 1].name == phase.name && !slices.empty();
       if (continues) {
         slices.back().end = phase.t;
@@ -170,7 +171,7 @@ std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
   }
   if (run.failed) {
     const Nanoseconds t = clock == Clock::Wall ? run.failed->t : end_of(run, clock);
-    slices.push_back({.start = t, .end = t, .kind = SliceKind::Failed, .rare = kRareError});
+    slices.push_back({.start = t, .end = t, .kind = SliceKind::Failed, .flags = kFlagError});
   }
   std::ranges::stable_sort(slices, {}, &Slice::start);
   return slices;

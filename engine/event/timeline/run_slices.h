@@ -44,20 +44,25 @@ enum class SliceKind : std::uint8_t {
   Rollback,  ///< a step that committed nothing
   PoolHit,   ///< a guess from the pool was accepted
   PoolMiss,  ///< guesses were verified, none accepted
-  PoolFill,  ///< n-grams added or evicted only
+  PoolFill,  ///< n-grams were only added or evicted
   Busy,      ///< a sampled device
 };
 inline constexpr int kSliceKinds = 16;
 
 /// Properties of a slice that stay visible at any zoom, as bits.
-enum Rare : std::uint8_t { kRareRejected = 1, kRareError = 2, kRarePoolHit = 4, kPoolAdded = 8 };
+enum SliceFlag : std::uint8_t {
+  kFlagRejected = 1,
+  kFlagError = 2,
+  kFlagPoolHit = 4,
+  kFlagPoolAdded = 8
+};
 
 /// A span of time on a lane.
 struct Slice {
   Nanoseconds start = 0, end = 0;
   StepId step = -1;  // -1: none; for a phase: its index in RunRecord::phases
   SliceKind kind = SliceKind::Forward;
-  std::uint8_t rare = 0;     // bits of Rare
+  std::uint8_t flags = 0;    // bits of SliceFlag
   std::int16_t percent = 0;  // Busy: load; Forward: share of rows that were not committed
 };
 

@@ -19,9 +19,10 @@ struct ScheduleTurn {
   StepId step = 0;
   int branch = 0;
   Nanoseconds may_draft = -1, drafts = -1, queued = -1, at_target = -1;
-  Nanoseconds left_queue = -1;  // time at which it left the queue for the target, or its run ended
-  Nanoseconds forwarded = -1;   // end of its forward pass
-  Nanoseconds ended = -1;       // end of its step
+  // time at which it left the queue for the target, or at which its run ended
+  Nanoseconds left_queue = -1;
+  Nanoseconds forwarded = -1;  // end of its forward pass
+  Nanoseconds ended = -1;      // end of its step
   int n_rows = 0, n_tokens = 0;
   int n_proposed = 0, n_accepted = 0;
 };

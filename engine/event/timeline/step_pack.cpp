@@ -256,7 +256,7 @@ StepRecord unpack_structure(std::string_view structure) {
   if (step.has_verified) from.event(step.verified, base);
   if (step.has_committed) from.event(step.committed, base);
   if (head.has_pool) from.event(step.pool.emplace(), base);
-  ensure(from.empty(), "a packed step is read to its end");
+  ensure(from.empty(), "bytes are left after a packed step");
   return step;
 }
 

@@ -16,7 +16,7 @@ struct StepRecord {
   Committed committed;
   StepEnded ended;
   std::vector<BlockRefined> blocks;
-  std::optional<PoolChanged> pool;  // several changes of one step are joined
+  std::optional<PoolChanged> pool;  // all changes of the step, joined
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
 };
 
@@ -26,7 +26,8 @@ struct StepHead {
   StepBegun begun;
   StepEnded ended;
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
-  int n_rows = 0;                   // rows of the tree; as in `begun` if the tree is missing
+  // rows of the tree; the number in `begun` if the tree is missing
+  int n_rows = 0;
   int first_pos = 0, n_tokens = 0;  // committed tokens
   int n_bonus = 0;                  // committed tokens with status Bonus
   int n_pool_hits = 0;              // committed guesses of the n-gram pool or of prompt lookup

@@ -179,7 +179,8 @@ std::string Timeline::generated_bytes(const RunRecord& run, std::size_t index) c
 }
 
 std::string Timeline::generated_text(const RunRecord& run, std::size_t first, std::size_t n) const {
-  constexpr std::size_t kBefore = 16;  // tokens; a character has at most four bytes
+  // Number of earlier tokens to decode. A character has at most four bytes, so these suffice.
+  constexpr std::size_t kBefore = 16;
   const auto keep_open = [](std::string& bytes) {
     bytes.erase(0, bytes.size() - open_bytes_at_end(bytes));
   };
@@ -214,7 +215,7 @@ std::string Timeline::name_of(const RunRecord& run, TokenId id) const {
   const auto named = std::ranges::find(loaded->special_ids, id) - loaded->special_ids.begin();
   if (named < std::ssize(loaded->special_ids) && named < std::ssize(loaded->special_names))
     return printable(loaded->special_names[static_cast<std::size_t>(named)]);
-  // An old recording without names.
+  // Old recordings have no names of control symbols.
   const bool ends = std::ranges::find(loaded->eos_ids, id) != loaded->eos_ids.end();
   return ends ? "<end>" : fmt::format("<token {}>", id);
 }

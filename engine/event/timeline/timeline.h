@@ -61,7 +61,7 @@ struct RunRecord {
   std::optional<PoolChanged> early_pool;   // n-grams of the prompt, before the first step
   std::vector<std::variant<Queued, Dequeued, Waiting>> queueing;
   Nanoseconds last_event = 0;
-  std::size_t counted_payload = 0;  // bytes of its steps in Timeline::payload_bytes()
+  std::size_t counted_payload = 0;  // its steps' share of Timeline::payload_bytes()
 
   /// The number of the run.
   RunId id() const { return started.run; }
@@ -97,7 +97,8 @@ struct RunRecord {
 struct ThoughtRecord {
   ThoughtMade made;
   std::optional<ThoughtValued> valued;
-  std::vector<ThoughtJudged> judged;  // one for each level that it was in; the last counts
+  // one for each level at which it took part in the selection; the last counts
+  std::vector<ThoughtJudged> judged;
 };
 
 /// A tree of thoughts.

@@ -10,10 +10,10 @@
 namespace engine {
 namespace {
 
-constexpr const char* kNoSuchRun = "no such run";
-constexpr const char* kNoSuchSearch = "no such search is under way";
-constexpr const char* kNoSuchThought = "no such thought of a search under way";
-constexpr const char* kNotOpen = "no such step is running";
+constexpr const char* kNoSuchRun = "no run with this number";
+constexpr const char* kNoSuchSearch = "no search with this number is in progress";
+constexpr const char* kNoSuchThought = "no thought with this number in a search in progress";
+constexpr const char* kNotOpen = "no step with this number is in progress";
 
 bool is_duration(Nanoseconds t) {
   return t >= 0 && t <= kMaxTime;
@@ -25,13 +25,15 @@ std::string outside_vocabulary(TokenId token, int vocab_size) {
 
 std::string check_shape(const TokenTree& tree, const std::vector<float>& q) {
   const std::size_t n_rows = tree.token.size();
-  if (tree.parent.size() != n_rows || tree.tag.size() != n_rows) return "rows of unequal length";
+  if (tree.parent.size() != n_rows || tree.tag.size() != n_rows)
+    return "tokens, parents and tags of unequal length";
   if (!tree.owner.empty() && tree.owner.size() != n_rows)
-    return "owners and rows of unequal length";
-  if (!q.empty() && q.size() != n_rows) return "q and rows of unequal length";
+    return "owners and tokens of unequal length";
+  if (!q.empty() && q.size() != n_rows) return "q and tokens of unequal length";
   for (std::size_t i = 0; i < n_rows; ++i) {
     if (tree.parent[i] < -1 || tree.parent[i] >= static_cast<int>(i)) {
-      return fmt::format("parent of row {} is {}", i, tree.parent[i]);
+      return fmt::format("parent of row {} is {}, expected -1 or an earlier row", i,
+                         tree.parent[i]);
     }
   }
   return {};
@@ -40,10 +42,10 @@ std::string check_shape(const TokenTree& tree, const std::vector<float>& q) {
 std::string check_counts(const Verified& e) {
   const std::int64_t judged = std::int64_t{e.n_accepted} + e.n_rejected + e.n_unused;
   if (e.n_proposed < 0 || e.n_accepted < 0 || e.n_rejected < 0 || e.n_unused < 0) {
-    return "negative counts";
+    return "a count is negative";
   }
   if (judged > e.n_proposed) {
-    return fmt::format("accepted {}, rejected {}, unused {} of {} proposed", e.n_accepted,
+    return fmt::format("accepted {} + rejected {} + unused {} exceed the {} proposed", e.n_accepted,
                        e.n_rejected, e.n_unused, e.n_proposed);
   }
   return {};
@@ -55,7 +57,7 @@ std::string check_sizes(const Verified& e) {
   if (!fits(e.picked.size()) || !fits(e.logp.size()) || !fits(e.margin.size()) ||
       !fits(e.uniform.size()) || e.keep.size() != e.uniform.size() || !fits(e.p.size()) ||
       !fits(e.probe.size())) {
-    return "rows of unequal length";
+    return "arrays of the rows have unequal lengths";
   }
   const auto is_nan = [](float x) { return std::isnan(x); };
   for (const auto* xs : {&e.logp, &e.margin, &e.uniform, &e.keep, &e.p, &e.probe}) {
@@ -67,10 +69,10 @@ std::string check_sizes(const Verified& e) {
       return distribution.empty() || distribution.size() == w.token.size();
     };
     if (w.row < 0 || w.row >= std::ssize(e.fate)) {
-      return fmt::format("distributions after row {} of {}", w.row, n_rows);
+      return fmt::format("distributions after row {}, but there are {} rows", w.row, n_rows);
     }
     if (w.p.size() != w.token.size() || !fits_tokens(w.q) || !fits_tokens(w.residual)) {
-      return "distributions of unequal length";
+      return "tokens and probabilities of unequal length";
     }
     for (const auto* xs : {&w.p, &w.q, &w.residual}) {
       if (std::ranges::any_of(*xs, is_nan)) return "a probability is not a number";
@@ -116,7 +118,7 @@ std::string add_queueing(RunRecord* run, const E& e) {
   return {};
 }
 
-// Cleans the metrics of a finished run. A metric that is not finite is removed. acceptance_rate is
+// Corrects the metrics of a finished run. Removes metrics that are not finite. acceptance_rate is
 // computed from the steps, because the first recordings hold accepted / verified under that name.
 void settle_metrics(RunRecord& run) {
   auto& metrics = run.finished->metrics;
@@ -132,7 +134,8 @@ void settle_metrics(RunRecord& run) {
 
 }  // namespace
 
-// Follows the picked tokens from the last context row.
+// Finds the row after which each token was chosen, by following the picked tokens from the last
+// context row.
 std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens) {
   std::vector<int> rows(tokens.size(), -1);
   const TokenTree& tree = step.drafted.tree;
@@ -181,13 +184,13 @@ void TimelineIntake::apply(const Event& event) {
 
 std::string TimelineIntake::check_time(const Event& event) {
   const Nanoseconds t = time_of(event);
-  if (t < 0 || t > kMaxTime) return fmt::format("time {} ns is outside 0..{}", t, kMaxTime);
+  if (t < 0 || t > kMaxTime) return fmt::format("time is {} ns, expected 0 to {}", t, kMaxTime);
   const RunRecord* run = find(run_of(event));
   // The time of an Agreement event may be the start of the check, which is earlier than other
   // events of its run.
   if (!run || std::holds_alternative<Agreement>(event)) return {};
   if (t < run->last_event) {
-    return fmt::format("time {} ns lies before {} ns, the run's last", t, run->last_event);
+    return fmt::format("time {} ns is before the run's last event at {} ns", t, run->last_event);
   }
   return {};
 }
@@ -241,16 +244,16 @@ TokenId TimelineIntake::foreign(const RunRecord& run, std::span<const TokenId> t
 
 std::string TimelineIntake::take(const ModelLoaded& e) {
   if (e.vocab_size < 0 || (!e.pieces.empty() && std::ssize(e.pieces) != e.vocab_size)) {
-    return fmt::format("{} pieces for a vocabulary of {}", e.pieces.size(), e.vocab_size);
+    return fmt::format("{} token texts for a vocabulary of {}", e.pieces.size(), e.vocab_size);
   }
   timeline_.models_[e.model] = e;
   return {};
 }
 
 std::string TimelineIntake::take(const RunStarted& e) {
-  if (e.run == 0) return "a run cannot be number 0";
-  if (find(e.run)) return "this run began already";
-  if (e.lane < 0) return fmt::format("lane {}", e.lane);
+  if (e.run == 0) return "run number is 0, expected 1 or more";
+  if (find(e.run)) return "the run has already started";
+  if (e.lane < 0) return fmt::format("lane is {}, expected 0 or more", e.lane);
   RunRecord record{.started = e, .last_event = e.t};
   if (const TokenId bad = foreign(record, e.prompt_tokens); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(record));
@@ -258,8 +261,8 @@ std::string TimelineIntake::take(const RunStarted& e) {
   const auto n_prompt = std::ssize(e.prompt_tokens);
   if (e.first_approximate < 0 || e.n_approximate < 0 || e.first_approximate > n_prompt ||
       e.n_approximate > n_prompt - e.first_approximate) {
-    return fmt::format("{} approximate tokens from {} on in a prompt of {}", e.n_approximate,
-                       e.first_approximate, n_prompt);
+    return fmt::format("{} approximate tokens from index {} on, in a prompt of {} tokens",
+                       e.n_approximate, e.first_approximate, n_prompt);
   }
   timeline_.run_index_[e.run] = timeline_.runs_.size();
   timeline_.runs_.push_back(std::move(record));
@@ -267,7 +270,8 @@ std::string TimelineIntake::take(const RunStarted& e) {
 }
 
 std::string TimelineIntake::take(const Phase& e) {
-  if (e.done < 0 || e.total < 0) return fmt::format("phase {} of {}", e.done, e.total);
+  if (e.done < 0 || e.total < 0)
+    return fmt::format("progress is {} of {}, expected no negative number", e.done, e.total);
   if (e.run == 0) {
     timeline_.phases_.push_back(e);
     return {};
@@ -281,11 +285,13 @@ std::string TimelineIntake::take(const Phase& e) {
 std::string TimelineIntake::take(const StepBegun& e) {
   RunRecord* run = find(e.run);
   if (!run) return kNoSuchRun;
-  if (run->over()) return "a step of a run that is over";
-  if (!is_duration(e.compute) || e.kv_len < 0 || e.n_rows < 0) return "negative or absurd sizes";
+  if (run->over()) return "the run has already ended";
+  if (!is_duration(e.compute) || e.kv_len < 0 || e.n_rows < 0)
+    return "a duration or size is out of range";
   const auto next = static_cast<StepId>(run->steps.size());
-  if (e.step < next) return fmt::format("step {} again", e.step);
-  if (e.step - next > kMaxMissingSteps) return fmt::format("step {} after step {}", e.step, next);
+  if (e.step < next) return fmt::format("step {} is out of order, expected step {}", e.step, next);
+  if (e.step - next > kMaxMissingSteps)
+    return fmt::format("step {} skips too many steps, expected step {}", e.step, next);
   for (StepId missing = next; missing < e.step; ++missing) {
     run->steps.push_back({.begun = {.t = e.t, .run = e.run, .step = missing},
                           .ended = {.t = e.t, .run = e.run, .step = missing}});
@@ -324,9 +330,9 @@ std::string TimelineIntake::take(const BlockRefined& e) {
   RunRecord* run = find(e.run);
   if (!run) return kNoSuchRun;
   if (e.n_final < 0 || e.n_final > std::ssize(e.tokens)) {
-    return fmt::format("{} final of {} tokens", e.n_final, e.tokens.size());
+    return fmt::format("{} final tokens in a block of {}", e.n_final, e.tokens.size());
   }
-  if (e.iteration < 0 || e.first_pos < 0) return "negative iteration or position";
+  if (e.iteration < 0 || e.first_pos < 0) return "iteration or position is negative";
   if (const TokenId bad = foreign(*run, e.tokens); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(*run));
   }
@@ -345,11 +351,11 @@ std::string TimelineIntake::take(const BlockRefined& e) {
 std::string TimelineIntake::take(const Verified& e) {
   StepRecord* step = open_step(e.run, e.step);
   if (!step) return kNotOpen;
-  if (step->has_verified) return "verified twice";
+  if (step->has_verified) return "the step has already been verified";
   if (std::string reason = check_sizes(e); !reason.empty()) return reason;
   if (std::string reason = check_counts(e); !reason.empty()) return reason;
   if (step->has_drafted && e.fate.size() != step->drafted.tree.token.size()) {
-    return fmt::format("{} fates for {} rows", e.fate.size(), step->drafted.tree.n_rows());
+    return fmt::format("{} fates for {} drafted rows", e.fate.size(), step->drafted.tree.n_rows());
   }
   RunRecord& run = *find(e.run);
   if (const TokenId bad = foreign(run, e.picked); bad >= 0) {
@@ -372,9 +378,9 @@ std::string TimelineIntake::take(const Verified& e) {
 std::string TimelineIntake::take(const Committed& e) {
   StepRecord* step = open_step(e.run, e.step);
   if (!step) return kNotOpen;
-  if (step->has_committed) return "committed twice";
+  if (step->has_committed) return "the step has already committed";
   if (e.status.size() != e.tokens.size() || e.origin.size() != e.tokens.size()) {
-    return "statuses or origins do not fit the tokens";
+    return "tokens, statuses and origins of unequal length";
   }
   RunRecord& run = *find(e.run);
   if (const TokenId bad = foreign(run, e.tokens); bad >= 0) {
@@ -382,7 +388,7 @@ std::string TimelineIntake::take(const Committed& e) {
   }
   const int next = run.tokens.empty() ? run.first_generated() : run.tokens.back().pos + 1;
   if (e.first_pos < next || e.first_pos > std::numeric_limits<int>::max() / 2) {
-    return fmt::format("position {} after {}", e.first_pos, next - 1);
+    return fmt::format("first position is {}, expected at least {}", e.first_pos, next);
   }
   const std::vector<int> rows = answering_rows(*step, e.tokens);
   for (std::size_t i = 0; i < e.tokens.size(); ++i) {
@@ -439,7 +445,7 @@ std::string TimelineIntake::take(const Sampled& e) {
   if (odd(e.busy_percent) || odd(e.engine_busy_percent) || odd(e.gpu_memory_busy_percent) ||
       odd(e.gpu_clock_mhz) || odd(e.gpu_memory_clock_mhz) || odd(e.gpu_power_w) ||
       std::ranges::any_of(e.thread_busy_percent, odd) || !is_duration(e.period)) {
-    return "a sample is not a number";
+    return "a sample has a value that is not finite, or a period out of range";
   }
   timeline_.samples_.push_back(e);
   return {};
@@ -448,7 +454,8 @@ std::string TimelineIntake::take(const Sampled& e) {
 std::string TimelineIntake::take(const Agreement& e) {
   RunRecord* run = find(e.run);
   if (!run) return kNoSuchRun;
-  if (e.n_compared < 0 || e.first_difference < -1 || !is_duration(e.cost)) return "absurd counts";
+  if (e.n_compared < 0 || e.first_difference < -1 || !is_duration(e.cost))
+    return "a count or the duration is out of range";
   run->agreement = e;
   return {};
 }
@@ -458,7 +465,7 @@ std::string TimelineIntake::take(const StepEnded& e) {
   if (!step) return kNotOpen;
   if (!is_duration(e.propose) || !is_duration(e.forward) || !is_duration(e.verify) ||
       !is_duration(e.commit) || e.kv_len < 0) {
-    return "negative or absurd durations";
+    return "a duration or the cache length is out of range";
   }
   RunTotals& totals = find(e.run)->totals;
   totals.compute = saturated_sum(totals.compute, e.propose + e.forward + e.verify + e.commit);
@@ -472,7 +479,7 @@ std::string TimelineIntake::take(const StepEnded& e) {
 std::string TimelineIntake::take(const PayloadDropped& e) {
   RunRecord* run = find(e.run);
   if (!run) return kNoSuchRun;
-  if (e.n_bytes < 0 || e.first_step > e.last_step) return "absurd counts";
+  if (e.n_bytes < 0 || e.first_step > e.last_step) return "bytes or steps are out of range";
   add_drop(run->dropped, e);
   return {};
 }
@@ -480,9 +487,9 @@ std::string TimelineIntake::take(const PayloadDropped& e) {
 std::string TimelineIntake::take(const RunFinished& e) {
   RunRecord* run = find(e.run);
   if (!run) return kNoSuchRun;
-  if (run->over()) return "this run is over already";
+  if (run->over()) return "the run has already ended";
   if (!is_duration(e.prefill) || !is_duration(e.decode) || e.n_tokens < 0 || e.n_steps < 0) {
-    return "negative or absurd results";
+    return "a duration or count is out of range";
   }
   if (const TokenId bad = foreign(*run, e.approximate); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(*run));
@@ -502,7 +509,7 @@ std::string TimelineIntake::take(const RunFailed& e) {
     timeline_.notices_.push_back({.t = e.t, .level = Notice::Level::Error, .text = e.message});
     return {};
   }
-  if (run->over()) return "this run is over already";
+  if (run->over()) return "the run has already ended";
   run->failed = e;
   run->steps.settle();
   keep_budget(*run);
@@ -538,8 +545,9 @@ ThoughtRecord* TimelineIntake::thought_of(SearchId id, int node) {
 std::string TimelineIntake::take(const SearchBegun& e) {
   const auto& searches = timeline_.searches_;
   const SearchId last = searches.empty() ? 0 : searches.back().begun.search;
-  if (e.search <= last) return fmt::format("search {} after search {}", e.search, last);
-  if (e.depth < 0 || e.n_thoughts < 0 || e.beam < 0) return "negative sizes";
+  if (e.search <= last)
+    return fmt::format("search {} is out of order, expected a number above {}", e.search, last);
+  if (e.depth < 0 || e.n_thoughts < 0 || e.beam < 0) return "a size is negative";
   timeline_.searches_.push_back({.begun = e});
   return {};
 }
@@ -549,11 +557,13 @@ std::string TimelineIntake::take(const ThoughtMade& e) {
   SearchRecord* search = open_search(e.search);
   if (!search) return kNoSuchSearch;
   const int last = search->thoughts.empty() ? 0 : search->thoughts.back().made.node;
-  if (e.node <= last) return fmt::format("thought {} after thought {}", e.node, last);
+  if (e.node <= last)
+    return fmt::format("thought {} is out of order, expected a number above {}", e.node, last);
   const ThoughtRecord* parent = search->thought(e.parent);
-  if (e.parent != 0 && !parent) return fmt::format("thought {} of no thought", e.node);
+  if (e.parent != 0 && !parent) return fmt::format("the parent of thought {} is unknown", e.node);
   if (e.depth != (parent ? parent->made.depth : 0) + 1)
-    return fmt::format("thought {} at depth {}", e.node, e.depth);
+    return fmt::format("thought {} is at depth {}, expected its parent's depth + 1", e.node,
+                       e.depth);
   search->thoughts.push_back({.made = e});
   return {};
 }
@@ -561,7 +571,7 @@ std::string TimelineIntake::take(const ThoughtMade& e) {
 std::string TimelineIntake::take(const ThoughtValued& e) {
   ThoughtRecord* thought = thought_of(e.search, e.node);
   if (!thought) return kNoSuchThought;
-  if (!std::isfinite(e.value)) return "a value is not a number";
+  if (!std::isfinite(e.value)) return "the value is not finite";
   thought->valued = e;
   return {};
 }

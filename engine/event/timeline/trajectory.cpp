@@ -7,9 +7,9 @@ namespace engine {
 
 TrajectoryCounts count_trajectory(std::span<const std::vector<TokenId>> points,
                                   std::span<const TokenId> eos_ids) {
-  ensure(!points.empty(), "a trajectory has at least its initial guess");
+  ensure(!points.empty(), "a trajectory must have at least its initial guess");
   for (const auto& point : points) {
-    ensure(point.size() == points[0].size(), "a trajectory's states differ in length");
+    ensure(point.size() == points[0].size(), "a trajectory's states must have the same length");
   }
   std::size_t n_points = points.size();
   while (n_points > 2 && points[n_points - 1] == points[n_points - 2]) n_points--;

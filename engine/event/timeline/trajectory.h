@@ -15,11 +15,11 @@ struct TrajectoryCounts {
   /// [n_iterations] number of positions that joined the correct prefix in each iteration.
   std::vector<int> fast_forward;
   double fast_forward_mean = 0;  ///< over iterations; 0 without iterations
-  /// [n] number of iterations, counted back from the last one without a gap, in which each position
-  /// was right.
+  /// [n] number of iterations at the end of the trajectory in which the position was continuously
+  /// correct.
   std::vector<int> final_run;
-  /// [n] the part of final_run that follows from the correct prefix alone: the number of iterations
-  /// since the prefix reached the position.
+  /// [n] number of iterations since the correct prefix reached the position. A position in the
+  /// correct prefix stays correct, so this is at most final_run.
   std::vector<int> baseline;
   /// [n] true if a position had its final token before all earlier positions had theirs.
   std::vector<bool> stationary;

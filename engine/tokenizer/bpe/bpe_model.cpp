@@ -116,10 +116,11 @@ void BpeModel::read_symbols(std::string_view word, Workspace& workspace) const {
 
 namespace {
 
-/// True if `a` is merged after `b`: lower ranks first, of one rank the leftmost pair.
-bool is_after(const BpeModel::Workspace::Candidate& a, const BpeModel::Workspace::Candidate& b) {
+/// True if `a` is merged after `b`: lower ranks first, of one rank the leftmost pair. An object, so
+/// that the heap's functions inline it.
+constexpr auto is_after = [](const auto& a, const auto& b) {
   return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
-}
+};
 
 }  // namespace
 

@@ -54,8 +54,10 @@ class MergeTable {
     std::uint32_t rank = 0;
     TokenId id = -1;  // of the merged token; -1: none
   };
+  /// An empty table.
+  MergeTable() : MergeTable(0) {}
   /// An empty table with room for n merges.
-  explicit MergeTable(std::size_t n = 0);
+  explicit MergeTable(std::size_t n);
   /// Adds a merge of at most the n announced ones. A pair that is there keeps its first rank.
   void add(TokenId left, TokenId right, Merge merge);
   /// The merge of a pair; its id is -1 if there is none.
@@ -92,11 +94,13 @@ class BpeModel {
 
   /// Buffers, so that words of one text share them.
   struct Workspace {
+    /// A part of the word, in a list linked by index.
     struct Symbol {
       TokenId id;              // -1: no token, but merges by text may make one of it
       std::uint32_t begin, n;  // bytes of the word; n 0: merged into the one before it
       std::int32_t previous, next;
     };
+    /// A possible merge of a symbol with the next one.
     struct Candidate {
       double rank;
       std::int32_t left;  // symbol

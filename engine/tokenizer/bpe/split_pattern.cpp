@@ -18,9 +18,10 @@ namespace {
 
 constexpr std::size_t kMaxPatternBytes = 64 << 10;
 // A match of a sound pattern backtracks at most once over the text that it has read.
-constexpr std::uint64_t kStepsOfMatch = 1'000'000, kStepsPerByte = 64;
+constexpr std::uint64_t kStepsOfMatch = 20'000, kStepsPerByte = 64;
 constexpr std::size_t kJitStackBytes = 1 << 20;
-constexpr std::uint32_t kHeapKiB = 1 << 20;
+constexpr std::uint32_t kHeapKiB = 1 << 18;
+constexpr std::size_t kMaxReplacedBytes = 1 << 29;  // the model's offsets have 32 bits
 
 std::string message_of(int code) {
   PCRE2_UCHAR text[256];
@@ -59,12 +60,11 @@ class Deadline {
  public:
   explicit Deadline(std::size_t n_bytes)
       : end_(Clock::now() + std::chrono::seconds(20) + std::chrono::microseconds(20 * n_bytes)) {}
-  bool is_over() { return ++n_asked_ % 256 == 0 && Clock::now() > end_; }
+  bool is_over() const { return Clock::now() > end_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point end_;
-  std::uint64_t n_asked_ = 0;
 };
 
 }  // namespace
@@ -129,7 +129,7 @@ bool SplitPattern::match_from(std::string_view text, std::size_t from, Span& mat
 
 std::vector<SplitPattern::Span> SplitPattern::spans(std::string_view text) const {
   std::vector<Span> found;
-  Deadline deadline(text.size());
+  const Deadline deadline(text.size());
   std::size_t end = 0;  // of the last span
   Span match{0, 0, false};
   for (std::size_t from = 0; from <= text.size() && match_from(text, from, match);) {
@@ -177,8 +177,10 @@ void SplitPattern::split(std::string_view text,
 
 std::string SplitPattern::replaced(std::string_view text, std::string_view replacement) const {
   std::string out;
-  for (const Span& span : spans(text))
+  for (const Span& span : spans(text)) {
     out += span.is_match ? replacement : text.substr(span.begin, span.end - span.begin);
+    if (out.size() > kMaxReplacedBytes) fail("the replacements exceed 512 MB");
+  }
   return out;
 }
 

@@ -32,17 +32,18 @@ std::string of_all(std::int64_t n, std::int64_t all, const char* what) {
                      all ? 100 * static_cast<double>(n) / static_cast<double>(all) : 0.0);
 }
 
-// A line for the card: how many answers, points of trajectories and texts did not fit into the
-// context.
+// The card's sentence on the number of answers, points of trajectories and texts that did not fit
+// into the context.
 std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
   const RoomCounts& room = outcome.training.room;
   std::string text =
-      fmt::format("- no room in {} rows: left out {} with their prompts", recipe.context,
+      fmt::format("- longer than {} rows: {} with their prompts omitted", recipe.context,
                   of_all(outcome.collected.n_too_long, outcome.collected.n_texts, "answers"));
   if (!room.known) return text + "; points and other texts were not counted\n";
   if (room.n_points > 0)
-    text += " and " + of_all(room.n_left_out, room.n_points, "points") + " beside their texts";
-  if (room.n_texts > 0) text += "; cut " + of_all(room.n_texts_cut, room.n_texts, "other texts");
+    text += ", " + of_all(room.n_left_out, room.n_points, "points") + " with their texts omitted";
+  if (room.n_texts > 0)
+    text += ", " + of_all(room.n_texts_cut, room.n_texts, "other texts") + " truncated";
   return text + "\n";
 }
 
@@ -57,8 +58,9 @@ std::string cllm_card(const CllmRecipe& recipe,
   const CollectCounts& collected = outcome.collected;
   std::string card = fmt::format(
       "# {}\n\n{} after consistency training (Kou et al. 2024, arXiv:2403.00835): the same shape, "
-      "tokenizer and {:.2f} M parameters, taught to say in one step of Jacobi decoding what took "
-      "it several. Decode it with `jacobi`; with `ar` it is an ordinary model.\n\n",
+      "tokenizer and {:.2f} M parameters, trained to emit in one step of Jacobi decoding the "
+      "tokens that took it several. Decode it with `jacobi`; with `ar` it is an ordinary "
+      "model.\n\n",
       recipe.name, target_name, static_cast<double>(model.n_params()) * 1e-6);
   card +=
       "## Data and licences\n\n" +
@@ -66,15 +68,14 @@ std::string cllm_card(const CllmRecipe& recipe,
                          : "Collected by plain decoding, no trajectories (`points` is 0): ") +
       words_of(collected) +
       fmt::format(
-          ".\n\nTheir prompts are of the recipe's mixture, training split; the answers "
-          "are {}'s own. Replayed texts are of the {} mixture. What {} itself had "
-          "read:\n",
+          ".\n\nThe prompts are from the training split of the recipe's mixture, and {} wrote the "
+          "answers. Replayed texts are from the {} mixture. The training data of {}:\n",
           target_name, recipe.replay_mixture.empty() ? "same" : "recipe's replay", target_name) +
       section(target_card, "## Data and licences") + "\n";
   card += fmt::format(
-      "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} {} "
-      "and {} replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}"
-      "- losses at the end, nats a row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} {} and {} "
+      "replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}- losses at the end, nats per "
+      "row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
       outcome.collect_seconds, training.seconds, training.step, recipe.batch_texts,
       recipe.points > 0 ? "trajectories" : "answers", recipe.replay_texts, training.rows,
       training.seconds > 0 ? static_cast<double>(training.rows) / training.seconds : 0.0,
@@ -87,10 +88,10 @@ std::string cllm_card(const CllmRecipe& recipe,
     return card + "Not measured: the mixture has no generated task.\n";
   return card +
          fmt::format(
-             "Unseen problems of levels 1 and 2, greedy Jacobi decoding with blocks of {}; every "
-             "text is what plain decoding of the same model writes. Fast-forward and stationary "
-             "tokens are counted as the paper does, in hindsight, a block's mean and an answer's "
-             "sum.\n\n",
+             "Unseen problems of levels 1 and 2, greedy Jacobi decoding with blocks of {}. Every "
+             "answer equals that of plain decoding with the same model. As in the paper, "
+             "fast-forward and stationary tokens are counted after an answer is complete: the mean "
+             "of its blocks, and its sum.\n\n",
              recipe.block) +
          to_markdown(outcome.before, outcome.after);
 }

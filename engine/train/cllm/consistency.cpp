@@ -25,11 +25,11 @@ Block block_at(const Trajectory& t, int index) {
 }
 
 int first_wrong(const Block& block, int point) {
-  return n_right_in_front((*block.points)[static_cast<std::size_t>(point)], block.points->back());
+  return n_correct_prefix((*block.points)[static_cast<std::size_t>(point)], block.points->back());
 }
 
 /// Appends the rows of a chain, without loss. The chain has a row for each guess from the first
-/// wrong one on. The last guess has no row, because the token after it is not known.
+/// wrong one on, but none for the last guess, because its prediction has no training target.
 /// @param begin  position in the output of guess 0
 /// @return  the chain's first row
 int append_chain(GuidedRows& rows,
@@ -88,7 +88,7 @@ class ChainBuilder {
   }
   int n_prompt() const { return static_cast<int>(t_.prompt.size()); }
 
-  /// Returns the point's chain; appends it, without loss, if the rows do not have it yet.
+  /// Returns the point's chain. Appends it first, without loss, if it is not among the rows.
   Chain lay(PointPlace place) {
     if (const Chain* there = find(place)) return *there;
     const Block block = block_at(t_, place.block);
@@ -99,7 +99,8 @@ class ChainBuilder {
   }
 
   /// The teacher of a point's row at position k of the block, if points are trained towards the
-  /// next point: the row of that point or, where its prefix equals the text, the row of the text.
+  /// next point. It is the next point's row; at positions up to which that point equals the text,
+  /// it is the text's row.
   std::int32_t teacher_of(PointPlace place, int k) const {
     const Block block = block_at(t_, place.block);
     if (loss_.towards == ConsistencyLoss::Towards::NextPoint) {
@@ -195,7 +196,7 @@ int chain_rows(const Trajectory& trajectory, PointPlace place) {
   return std::max(0, block.n_known - 1 - first_wrong(block, place.point));
 }
 
-std::vector<PointPlace> points_to_learn(const Trajectory& trajectory) {
+std::vector<PointPlace> points_with_targets(const Trajectory& trajectory) {
   std::vector<PointPlace> places;
   for (int block = 0; block < static_cast<int>(trajectory.blocks.size()); block++) {
     const auto n = trajectory.blocks[static_cast<std::size_t>(block)].size();
@@ -262,7 +263,7 @@ bool has_chains_to_refine(const GuidedRows& rows) {
 }
 
 void refine_chains(GuidedRows& rows, std::span<const TokenId> picks, const ConsistencyLoss& loss) {
-  bool right = true;  // all guesses of the chain so far are correct
+  bool right = true;  // true while all guesses of the chain are correct
   double weight = 1;
   for (int r = 0; r < rows.n_rows(); r++) {
     const auto row = static_cast<std::size_t>(r);

@@ -7,10 +7,10 @@
 //   rows     a chain starts at the first wrong token of its point. Before that token the point equals
 //            the text, so the text's rows already train these predictions
 //   ends     a block may continue after the end token; the loss covers only positions up to it
-//   fresh    the points of a trajectory are the same in every epoch. Fresh chains are added to
-//            them: they start anywhere in the answer, with new random guesses in every step
+//   fresh    the points of a trajectory are the same in every epoch. So every step also adds fresh
+//            chains, which start anywhere in the answer and have new random guesses
 //   refined  the target's guesses in the trajectories differ from those of the model in training.
-//            So the current model may refine fresh chains by Jacobi iterations before the update
+//            So Jacobi iterations of the current model may refine fresh chains before the update
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ struct GuidedRows {
   std::vector<std::int32_t> pos;
   std::vector<RowView> view;
   std::vector<RowGoal> goal;  // row numbers of teachers count from the segment's start
-  std::vector<float> weight;  // of the row's loss within its part; 0: no loss
+  std::vector<float> weight;  // weight of the row's loss within its part; 0: no loss
   std::vector<LossPart> part;
   std::vector<std::uint8_t> iterations;  // Jacobi iterations that the row's chain still needs
 
@@ -82,7 +82,7 @@ struct PointPlace {
   bool operator==(const PointPlace&) const = default;
 };
 /// The points with training targets: all but the fixed points and those that equal the text.
-std::vector<PointPlace> points_to_learn(const Trajectory& trajectory);
+std::vector<PointPlace> points_with_targets(const Trajectory& trajectory);
 /// Number of rows of a point's chain; 0: the point has no training targets.
 int chain_rows(const Trajectory& trajectory, PointPlace place);
 

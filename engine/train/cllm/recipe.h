@@ -29,8 +29,8 @@ struct CllmRecipe {
   // The loss.
   ConsistencyLoss loss;
   double ar_weight = 1, consistency_weight = 1, replay_weight = 1;
-  double final_consistency_weight =
-      -1;  // consistency_weight changes linearly to this value until the run ends; < 0: constant
+  // consistency_weight changes linearly to this value until the run ends; below 0: it is constant
+  double final_consistency_weight = -1;
   bool frozen_teacher = false;  // teacher: the original target, or (false) the current model
   int points = 8;        // points of each text in a step; 0: collects answers without trajectories
   int fresh_points = 0;  // fresh chains of each text in a step

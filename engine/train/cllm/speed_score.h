@@ -28,7 +28,7 @@ struct SpeedScore {
 struct SpeedSettings {
   std::vector<std::string> tasks;
   Split split = Split::Test;
-  int n_problems = 100;  // of each task, half of level 1 and half of level 2
+  int n_problems = 100;  // problems of each task, half of level 1 and half of level 2
   int block = 16;
   int max_tokens = 256;
   int n_lanes = 32;

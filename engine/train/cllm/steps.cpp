@@ -6,8 +6,8 @@ namespace engine {
 namespace {
 
 // The approximate number of rows of a pass, and the maximum bytes of teachers' logits in memory.
-// The order of sums, and so the bits of a gradient, depend on these numbers. So they are constants
-// and do not depend on the free memory.
+// They are constants, not derived from the free memory, because the order of sums, and so the bits
+// of a gradient, depend on them.
 constexpr std::int64_t kCpuRows = 1024, kDeviceRows = 8192, kTeacherBytes = 512 << 20;
 
 bool has_teachers(const CllmRecipe& recipe) {
@@ -74,12 +74,12 @@ bool has_rows(const GuidedRows& rows) {
   return rows.n_rows() > 0;
 }
 
-void in_passes(const std::vector<GuidedRows>& segments,
-               int first,
-               int stride,
-               int most,
-               bool (*wanted)(const GuidedRows&),
-               const std::function<void(PassRows&, const std::vector<std::size_t>&)>& send) {
+void for_each_pass(const std::vector<GuidedRows>& segments,
+                   int first,
+                   int stride,
+                   int most,
+                   bool (*wanted)(const GuidedRows&),
+                   const std::function<void(PassRows&, const std::vector<std::size_t>&)>& send) {
   PassRows pass;
   std::vector<std::size_t> in_pass;
   const auto send_off = [&] {
@@ -131,7 +131,8 @@ void CllmSteps::refine(std::vector<GuidedRows>& segments) {
             passes_[static_cast<std::size_t>(shard)].likeliest(weights_->weights(), pass.rows());
         refine_segments(segments, in_pass, picks, recipe_.loss);
       };
-      in_passes(segments, shard, weights_->n_shards(), rows_a_pass_, has_chains_to_refine, send);
+      for_each_pass(segments, shard, weights_->n_shards(), rows_a_pass_, has_chains_to_refine,
+                    send);
     });
   }
 }
@@ -149,7 +150,7 @@ std::vector<std::vector<CllmSteps::Pass>> CllmSteps::passes_of(const GuidedBatch
       first += pass.rows.n_rows();
       of_shards[static_cast<std::size_t>(shard)].push_back(std::move(pass));
     };
-    in_passes(batch.segments, shard, weights_->n_shards(), rows_a_pass_, has_rows, send);
+    for_each_pass(batch.segments, shard, weights_->n_shards(), rows_a_pass_, has_rows, send);
   }
   return of_shards;
 }

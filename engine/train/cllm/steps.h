@@ -47,13 +47,13 @@ struct PassRows {
 /// Selects from segments first, first + stride, .. those for which `wanted` is true, and groups
 /// them, in order, into passes of at most `most` rows.
 /// @param send  called with each pass, which it may change, and the indices of its segments
-void in_passes(const std::vector<GuidedRows>& segments,
-               int first,
-               int stride,
-               int most,
-               bool (*wanted)(const GuidedRows&),
-               const std::function<void(PassRows&, const std::vector<std::size_t>&)>& send);
-/// True unless the segment is empty; for in_passes().
+void for_each_pass(const std::vector<GuidedRows>& segments,
+                   int first,
+                   int stride,
+                   int most,
+                   bool (*wanted)(const GuidedRows&),
+                   const std::function<void(PassRows&, const std::vector<std::size_t>&)>& send);
+/// True unless the segment is empty. A `wanted` of for_each_pass().
 bool has_rows(const GuidedRows& rows);
 /// Calls refine_chains() for each segment of a pass.
 /// @param picks  the token predicted by each row of the pass that holds them
@@ -77,7 +77,7 @@ struct CllmStart {
   TrainState state;
 };
 
-/// Updates a model by batches of guided rows.
+/// Updates a model by batches of rows with losses of several kinds.
 class CllmSteps {
  public:
   /// Starts from the state. Allocates all memory.

@@ -123,9 +123,10 @@ void CllmJob::prepare_directory() const {
   }
   const bool begun = fs::exists(path("trajectories.bin")) || fs::exists(path("checkpoint.bin"));
   if (begun && !request_.resume) {
-    throw Error(ErrorCode::Usage, request_.out +
-                                      ": a run was saved here; go on with --resume, or give "
-                                      "another directory");
+    throw Error(
+        ErrorCode::Usage,
+        request_.out +
+            ": this directory has a saved run; continue with --resume, or name another directory");
   }
   if (!begun && request_.resume)
     notice("nothing to resume in " + request_.out + ": starting from the beginning");
@@ -141,8 +142,8 @@ void CllmJob::read_stages() {
   stages_.collect_seconds = stages.value("collect_seconds", 0.0);
   if (stages.value("score_problems", 0) != recipe_.score_problems) return;
   stages_.after_step = stages.value("after_step", std::int64_t{0});
-  // Without a checkpoint the file was copied from another run of the same target. Then only the
-  // scores of the target are valid.
+  // If there is no checkpoint, the file was copied from another run with the same target. Then only
+  // the scores of the target are valid.
   const bool trained_here = fs::exists(path("checkpoint.bin"));
   for (const auto& [name, scores] :
        {std::pair("before", &stages_.before), std::pair("after", &stages_.after)})
@@ -159,7 +160,7 @@ void CllmJob::write_stages() const {
   write_whole_file(path("stages.json"), stages.dump(2) + "\n");
 }
 
-/// Loads the weights for decoding, rounded like the result.
+/// Loads the weights for decoding, rounded as in the model that the training writes.
 std::unique_ptr<Model> CllmJob::model_of(const std::vector<float>& parameters) const {
   ModelFiles files = files_;
   files.tensors = as_tensors(parameters, files_.config);
@@ -265,10 +266,9 @@ std::vector<Trajectory> CllmJob::to_learn(const std::vector<CollectedText>& text
   if (recipe_.augment && recipe_.points > 0)
     notice(fmt::format("augmented: {} positions of points corrected", n_changed));
   if (trajectories.empty()) {
-    throw Error(ErrorCode::BadInput,
-                recipe_.name + ": no answer of " + files_.name +
-                    " can be used for training; raise prompts or max_new_tokens, or set drop_wrong "
-                    "to false");
+    throw Error(ErrorCode::BadInput, recipe_.name + ": no answer of " + files_.name +
+                                         " can be used for training; increase prompts or "
+                                         "max_new_tokens, or set drop_wrong to false");
   }
   return trajectories;
 }
@@ -366,7 +366,7 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
   training.model = files_.config;
   training.parameters = parameters_;
   training.trajectories = std::move(trajectories);
-  // Replays texts whose indices follow those of the answered prompts.
+  // The stream's first recipe_.prompts texts were answered; the texts after them are replayed.
   training.replay = [this](std::int64_t index) {
     const TrainingStream& stream = replay_ ? *replay_ : stream_;
     return tokenized(*files_.tokenizer, stream.text(recipe_.prompts + index));
@@ -406,7 +406,8 @@ CllmOutcome CllmJob::run() {
   outcome.training = train(to_learn(file.texts()));
   if (!outcome.training.finished || stopped()) return outcome;
   if (outcome.training.steps_done == 0 && result_is_written(request_.out)) {
-    notice(request_.out + " was finished before; raise the recipe's epochs or minutes to go on");
+    notice(request_.out +
+           " is already finished; to continue, increase epochs or minutes in the recipe");
     outcome.finished = true;
     return outcome;
   }

@@ -43,8 +43,9 @@ struct CollectProgress {
 struct CllmRunCallbacks {
   std::function<void(const CollectProgress&)> collecting;  // after every answer; may be empty
   std::function<void(const CllmProgress&)> training;       // after every step; may be empty
-  std::function<void(const std::string&)> notice;          // a line for a person; may be empty
-  const std::atomic<bool>* stop = nullptr;                 // set by Ctrl+C: save and return
+  // receives a message for the user; may be empty
+  std::function<void(const std::string&)> notice;
+  const std::atomic<bool>* stop = nullptr;  // set by Ctrl+C: save and return
 };
 
 /// Result of a consistency training.

@@ -18,7 +18,7 @@
 namespace engine {
 namespace {
 
-constexpr std::size_t kRecent = 100;  // the reported loss is the mean of this number of last steps
+constexpr std::size_t kRecent = 100;  // the reported loss is the mean over this many last steps
 
 std::string kept_counts(const RoomCounts& room) {
   return nlohmann::json{room.n_points, room.n_left_out, room.n_texts, room.n_texts_cut}.dump();
@@ -108,7 +108,8 @@ void CllmRun::restore(Checkpoint c) {
   loop_.restore(c, layout_.n, "a model of another shape than the target", parameters_, optimizer_);
 }
 
-// The trajectory that a slot of the run trains. Every epoch has all trajectories, in a new order.
+// The trajectory in a place of the run's sequence of trajectories. Every epoch has all
+// trajectories, in a new order.
 std::size_t CllmRun::text_of_slot(std::int64_t slot) {
   const auto n = static_cast<std::int64_t>(training_.trajectories.size());
   if (slot / n != epoch_) {
@@ -126,7 +127,7 @@ GuidedRows CllmRun::guided_rows(const Trajectory& trajectory,
                                 RoomCounts& room) const {
   GuidedRows rows = rows_of(trajectory, recipe_.loss);
   if (recipe_.consistency_weight == 0) return rows;
-  std::vector<PointPlace> places = points_to_learn(trajectory);
+  std::vector<PointPlace> places = points_with_targets(trajectory);
   Random rng(fnv1a("points/" + std::to_string(recipe_.seed) + "/" + std::to_string(slot)));
   rng.shuffle(places);
   if (places.size() > static_cast<std::size_t>(recipe_.points))

@@ -21,7 +21,7 @@ namespace engine {
 struct CllmProgress {
   std::int64_t step = 0, n_steps = 0;      // n_steps is 0 if the length is given in minutes
   std::int64_t rows = 0;                   // rows of texts, chains and replayed texts so far
-  double loss = 0;                         // weighted sum of the parts in this step
+  double loss = 0;                         // weighted sum of the loss's parts in this step
   std::array<double, kLossParts> parts{};  // mean loss of each part, nats per row; 0 without rows
   double lr = 0, gradient_norm = 0;
   double rows_per_second = 0;
@@ -32,7 +32,8 @@ struct CllmProgress {
 /// Callbacks of a consistency training.
 struct CllmCallbacks {
   std::function<void(const CllmProgress&)> progress;  // every step; may be empty
-  std::function<void(const std::string&)> notice;     // a line for a person; may be empty
+  // receives a message for the user; may be empty
+  std::function<void(const std::string&)> notice;
   const std::atomic<bool>* stop = nullptr;
   /// Measures the current weights; called every recipe.probe_minutes. May be empty.
   std::function<NamedFigures(std::int64_t step, const std::vector<float>& parameters)> probe;

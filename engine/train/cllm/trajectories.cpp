@@ -77,7 +77,7 @@ bool Collection::converged(CollectLane& lane, const StepOutput& out) const {
   lane.points.push_back(std::move(refined));
   // Every iteration makes at least one more position correct.
   ensure(lane.points.size() <= lane.points.front().size() + 1,
-         "a block of Jacobi iteration converges within as many iterations as it has positions");
+         "a Jacobi block must converge in at most as many iterations as it has positions");
   return false;
 }
 
@@ -205,7 +205,7 @@ int augment(BlockPoints& points, Random& rng) {
   return n_changed;
 }
 
-int n_right_in_front(std::span<const TokenId> point, std::span<const TokenId> fixed_point) {
+int n_correct_prefix(std::span<const TokenId> point, std::span<const TokenId> fixed_point) {
   return static_cast<int>(std::ranges::mismatch(point, fixed_point).in1 - point.begin());
 }
 

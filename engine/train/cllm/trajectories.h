@@ -79,6 +79,6 @@ bool repeats_a_sentence(std::string_view text, int n);
 int augment(BlockPoints& points, Random& rng);
 
 /// Length of the common prefix of a point and its fixed point.
-int n_right_in_front(std::span<const TokenId> point, std::span<const TokenId> fixed_point);
+int n_correct_prefix(std::span<const TokenId> point, std::span<const TokenId> fixed_point);
 
 }  // namespace engine

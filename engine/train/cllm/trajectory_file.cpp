@@ -185,18 +185,15 @@ TrajectoryFile::TrajectoryFile(const std::string& path, const std::string& heade
     const std::string file = bytes_of(path);
     if (!std::string_view(file).starts_with(kMagic.substr(0, file.size()))) {
       throw Error(ErrorCode::BadInput,
-                  path +
-                      ": found something else, expected collected trajectories; give another "
-                      "directory");
+                  path + ": expected collected trajectories; name another directory");
     }
     std::size_t at = kMagic.size();
     std::string_view body;
     const bool begun = file.size() > at && next_frame(file, at, body);
     if (begun && body != header) {
-      throw Error(ErrorCode::BadInput,
-                  path +
-                      ": was collected by another recipe or from another model; give those, or "
-                      "another directory");
+      throw Error(
+          ErrorCode::BadInput,
+          path + ": was collected with another recipe or model; use those, or another directory");
     }
     std::size_t whole = begun ? at : 0;
     while (begun && next_frame(file, at, body)) {

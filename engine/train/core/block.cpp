@@ -86,7 +86,8 @@ BlockPass::BlockPass(const TrainDevice& on, const ModelConfig& config, int max_r
 
 void BlockPass::prepare(const BlockRows& rows) {
   attention_.n_rows = rows.n_rows();
-  ensure(attention_.n_rows > 0 && attention_.n_rows <= max_rows_, "rows of a pass must fit it");
+  ensure(attention_.n_rows > 0 && attention_.n_rows <= max_rows_,
+         "the rows must fit into the pass");
   const int n_positions = *std::max_element(rows.pos.begin(), rows.pos.end()) + 1;
   if (n_positions > n_positions_) {
     n_positions_ = std::max(n_positions, kMinPositions);
@@ -104,8 +105,8 @@ void BlockPass::rope(void* x, float direction) {
                direction);
 }
 
-// Each norm also copies its input to the buffer of the residual stream to which the next product
-// adds. So the stream before and after the product are both kept.
+// Each norm also copies its input to another buffer, to which the next product adds. So the
+// residual stream is kept both before and after the product.
 void BlockPass::forward(const TrainWeights& w, const LayerAt& at, KeptBlock& kept, float* next) {
   const auto& [device, ops, type] = on_;
   const BlockMatrices m(config_, at);

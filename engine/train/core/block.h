@@ -62,7 +62,8 @@ class BlockPass {
   void forward(const kernels::TrainWeights& w, const LayerAt& at, KeptBlock& kept, float* next);
   /// Backward of the same rows.
   /// @param dx          [rows, dim] gradient of the output; receives the gradient of the input
-  /// @param dx_rounded  [rows, dim] the same values in the type of activations, before and after
+  /// @param dx_rounded  [rows, dim] holds dx rounded to the type of activations, at the call and at
+  ///                    the return
   /// @param gradient    gradient of all weights, to which this block's is added
   void backward(const kernels::TrainWeights& w,
                 const LayerAt& at,

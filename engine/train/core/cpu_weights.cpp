@@ -55,7 +55,7 @@ class CpuWeights final : public TrainableWeights {
   double update(std::int64_t step, double lr, std::span<float> loss) override {
     std::copy_n(losses_.begin(), loss.size(), loss.begin());
     Optimizer& optimizer = state().optimizer;
-    if (!all_finite(loss)) return optimizer.leave_out(gradients_, place_.workers);
+    if (!all_finite(loss)) return optimizer.skip_step(gradients_, place_.workers);
     const double norm = optimizer.update(state().parameters, gradients_, step, lr, place_.workers);
     if (std::isfinite(norm))
       place_.workers.run(packed_->n_matrices(), [&](int i) { packed_->repack(i); });

@@ -36,7 +36,7 @@ class DeviceWeights final : public TrainableWeights {
 
   float* gradient(int) override { return gradient_.f32(); }
   float* losses(std::int64_t n) override {
-    ensure(8 * n_sums_ + 4 * n <= results_.bytes(), "a step has more losses than there is room");
+    ensure(8 * n_sums_ + 4 * n <= results_.bytes(), "a step has more losses than the buffer holds");
     return reinterpret_cast<float*>(static_cast<double*>(results_.data()) + n_sums_);
   }
   double update(std::int64_t step, double lr, std::span<float> loss) override;
@@ -79,7 +79,7 @@ class DeviceWeights final : public TrainableWeights {
   TrainState state_;
   const std::vector<ParameterRun> runs_;
   const std::int64_t n_, n_sums_;
-  DeviceBuffer results_;  // sums of the gradient's squares, then losses
+  DeviceBuffer results_;  // the gradient's sums of squares, then the losses
   std::vector<char> arrived_;
   DeviceBuffer adam_;  // the step's AdamW constants for weights without decay, then with decay
   DeviceBuffer parameters_, mean_, square_, gradient_, rounded_;
@@ -102,8 +102,9 @@ DeviceWeights::DeviceWeights(const TrainPlace& place, TrainedArrays arrays_given
             2 * static_cast<std::int64_t>(sizeof(kernels::AdamStep)),
             "the constants of AdamW") {
   ensure(compute_ == Compute::F32Cuda || compute_ == Compute::Bf16Cuda,
-         "a CUDA device computes in f32-cuda or bf16-cuda");
-  ensure(std::ssize(state_.parameters) == n_, "the last run of parameters ends at their number");
+         "a CUDA device must compute in f32-cuda or bf16-cuda");
+  ensure(std::ssize(state_.parameters) == n_,
+         "the last range of parameters must end at their number");
   parameters_ = uploaded(state_.parameters, "the weights in training");
   mean_ = uploaded(state_.optimizer.mean, "the moments of the weights");
   square_ = uploaded(state_.optimizer.square, "the moments of the weights");

@@ -51,7 +51,7 @@ double Optimizer::update(std::vector<float>& parameters,
   double sum = 0;
   for (const double s : squares) sum += s;
   const double norm = std::sqrt(sum);
-  if (!std::isfinite(norm)) return leave_out(gradients, workers);
+  if (!std::isfinite(norm)) return skip_step(gradients, workers);
 
   workers.run(n_blocks, [&](int i) {
     const Block& block = blocks_[static_cast<std::size_t>(i)];
@@ -62,7 +62,7 @@ double Optimizer::update(std::vector<float>& parameters,
   return norm;
 }
 
-double Optimizer::leave_out(std::vector<std::vector<float>>& gradients, Workers& workers) const {
+double Optimizer::skip_step(std::vector<std::vector<float>>& gradients, Workers& workers) const {
   workers.run(static_cast<int>(gradients.size()),
               [&](int i) { std::ranges::fill(gradients[static_cast<std::size_t>(i)], 0.0f); });
   return std::numeric_limits<double>::quiet_NaN();

@@ -42,7 +42,7 @@ class Optimizer {
                 double lr,
                 Workers& workers);
   /// Skips a step: clears its gradients. @return  NaN, as the norm
-  double leave_out(std::vector<std::vector<float>>& gradients, Workers& workers) const;
+  double skip_step(std::vector<std::vector<float>>& gradients, Workers& workers) const;
 
  private:
   struct Block {

@@ -16,8 +16,10 @@ namespace engine {
 /// A tokenized text: the model reads all but the last token and predicts all but the first.
 struct TokenText {
   std::vector<TokenId> tokens;
-  int n_prompt = 0;                      // leading tokens whose prediction counts as prompt
-  int answer_begin = 0, answer_end = 0;  // the tokens of the final answer; equal: none
+  // number of leading tokens whose predictions have the prompt's weight
+  int n_prompt = 0;
+  // begin and end of the final answer's tokens; equal if there is none
+  int answer_begin = 0, answer_end = 0;
 };
 
 /// Loss weights of prompt and answer tokens; other tokens of a completion have weight 1.

@@ -21,7 +21,8 @@ class ShuffledOrder {
   /// The item at a place of the sequence. Thread-safe.
   std::size_t at(std::int64_t place) const {
     const auto n = static_cast<std::int64_t>(n_);
-    // Neighbouring places are in the same epoch, so each thread keeps the last one.
+    // Each thread keeps the last epoch's order, because neighbouring places are mostly in the same
+    // epoch.
     thread_local Round round;
     if (round.seed != seed_ || round.number != place / n || round.order.size() != n_) {
       round = {seed_, place / n, std::vector<std::size_t>(n_)};

@@ -32,7 +32,7 @@ std::vector<TokenText> TextQueue::take() {
 void TextQueue::make_ahead() {
   if (coming_.valid()) return;
   const int n = std::exchange(n_taken_, 0);
-  // That thread owns `ready_` and `next` until it ends.
+  // The prefetching thread owns `ready_` and `next` until it ends.
   const auto make_more = [this, n] {
     for (int i = 0; i < n; i++)
       ready_.push_back(make(next + static_cast<std::int64_t>(ready_.size()) * kAtOnce));

@@ -1,5 +1,5 @@
-// Weights, moments and gradients of a training. They are in the memory of the processor that
-// computes: the host's memory, with a gradient for each CPU shard, or the memory of a CUDA device.
+// Weights, moments and gradients of a training. On the CPU they are in host memory, with a gradient
+// for each shard; on a GPU they are in its memory.
 #pragma once
 
 #include <cstdint>

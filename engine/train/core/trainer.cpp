@@ -80,10 +80,10 @@ void Run::expect_tokens(const TokenText& text, std::int64_t index) const {
   const auto other =
       std::ranges::find_if(text.tokens, [&](TokenId token) { return token < 0 || token >= n; });
   if (other == text.tokens.end()) return;
-  throw Error(ErrorCode::BadInput, recipe_.name + ": text " + std::to_string(index) +
-                                       ": found token " + std::to_string(*other) +
-                                       ", expected 0 to " + std::to_string(n - 1) +
-                                       ", the model's vocabulary; is it another tokenizer's?");
+  throw Error(ErrorCode::BadInput,
+              recipe_.name + ": text " + std::to_string(index) + ": found token " +
+                  std::to_string(*other) + ", expected 0 to " + std::to_string(n - 1) +
+                  ", the model's vocabulary; was the text made with another tokenizer?");
 }
 
 StepBatch Run::next_batch() {
@@ -164,7 +164,7 @@ TrainResult Run::run(const TrainCallbacks& callbacks) {
       reported_update, [&] { save(); }, probe_every(recipe_.probe_minutes, std::move(measure)));
   TrainResult result;
   result.finished = loop_.done() >= 1;
-  result.n_left_out = loop_.n_left_out();
+  result.n_skipped_steps = loop_.n_skipped();
   result.step = loop_.step;
   result.steps_done = loop_.steps_done();
   result.tokens = loop_.tokens;

@@ -25,7 +25,7 @@ std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
 ///                           or if a text has a token outside the vocabulary
 /// @throws Error(Resources)  if the directory cannot be written
 /// @throws Error(Device)     if the device is not available or fails, or if
-///                           TrainingLoop::kMostLeftOut consecutive losses or gradients are not finite
+///                           TrainingLoop::kMaxSkippedSteps consecutive losses or gradients are not finite
 TrainResult train(const TrainRecipe& recipe,
                   const TokenSource& texts,
                   const TrainOptions& options,

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "engine/event/recording/training_report.h"
-#include "engine/train/core/packing.h"
 
 namespace engine {
+
+struct TokenText;
 
 /// Returns the tokenized text `index` of an endless stream. Called from several threads at once.
 using TokenSource = std::function<TokenText(std::int64_t index)>;
@@ -25,8 +26,9 @@ struct TrainProgress : TrainingReport {
 /// Callbacks of a training.
 struct TrainCallbacks {
   std::function<void(const TrainProgress&)> progress;  // every step; may be empty
-  std::function<void(const std::string&)> notice;      // a line for a person; may be empty
-  const std::atomic<bool>* stop = nullptr;             // set by Ctrl+C: save and return
+  // receives a message for the user; may be empty
+  std::function<void(const std::string&)> notice;
+  const std::atomic<bool>* stop = nullptr;  // set by Ctrl+C: save and return
   /// Called with true before work that cannot check `stop`, and with false after it. The first call
   /// may throw Error(Cancelled). May be empty.
   std::function<void(bool begins)> unstoppable;
@@ -59,7 +61,8 @@ struct TrainResult {
   double completion_loss = 0;  // mean of the last n_losses steps
   int n_losses = 0;            // 100, or the number of steps of this call if smaller
   std::string compute;
-  std::int64_t n_left_out = 0;  // steps of this call skipped because the gradient was not finite
+  std::int64_t n_skipped_steps =
+      0;  // steps of this call skipped because the gradient was not finite
   std::int64_t n_texts_cut = 0;
   double fill = 0;  // share of a packed row that holds text
   std::vector<float> parameters;

@@ -6,8 +6,8 @@
 namespace engine {
 namespace {
 
-// The approximate number of rows of a pass. It decides the order of sums, and so the bits of a
-// gradient. So it is a constant and does not depend on the free memory.
+// The approximate number of rows of a pass. It is a constant, not derived from the free memory,
+// because the order of sums, and so the bits of a gradient, depend on it.
 constexpr int kCpuPassRows = 512, kDevicePassRows = 8192;
 
 TrainedArrays arrays_of(const TrainRecipe& recipe, TrainState state) {

@@ -71,7 +71,7 @@ TrainPass::TrainPass(const TrainDevice& on,
       block_(on, config, max_rows),
       vocab_(on, config.vocab_size, max_rows, options.logit_bytes) {
   ensure(max_rows > 0 && on.padded(max_rows) == max_rows,
-         "rows of a pass must be a multiple of row_multiple");
+         "the number of rows of a pass must be a multiple of row_multiple");
   const std::int64_t n = max_rows, wide = n * config.dim;
   for (int layer = 0; layer < config.n_layers; layer++) layers_.emplace_back(on, config, max_rows);
   for (DeviceBuffer* one : {&token_, &target_, &weight_, &group_row_})
@@ -87,11 +87,12 @@ TrainPass::TrainPass(const TrainDevice& on,
 void TrainPass::take_rows(const TrainRows& rows) {
   n_ = rows.n_rows();
   ensure(n_ > 0 && n_ <= max_rows_ && on_.padded(n_) == n_,
-         "rows of a pass must fit it and be a multiple of row_multiple");
+         "the number of rows must fit into the pass and be a multiple of row_multiple");
   ensure(rows.target.size() == rows.token.size() && rows.weight.size() == rows.token.size() &&
              rows.pos.size() == rows.token.size(),
-         "a target, a weight and a position for every row");
-  ensure(rows.goals.empty() || rows.goals.size() == rows.token.size(), "a goal for every row");
+         "every row must have a target, a weight and a position");
+  ensure(rows.goals.empty() || rows.goals.size() == rows.token.size(),
+         "every row must have a goal");
   expect_tokens(rows, config_.vocab_size);
   const TokenGroups groups = token_groups_of(rows);
   n_groups_ = groups.n_groups();
@@ -107,12 +108,12 @@ void TrainPass::take_rows(const TrainRows& rows) {
 void TrainPass::take_goals(std::span<const RowGoal> goals) {
   has_goals_ = taught_ = false;
   for (const RowGoal& goal : goals) {
-    ensure(goal.teacher >= 0 && goal.teacher < n_, "a teacher is a row of the pass");
+    ensure(goal.teacher >= 0 && goal.teacher < n_, "a teacher must be a row of the pass");
     const bool is_target = goal.kind == RowGoal::Kind::Target;
     has_goals_ = has_goals_ || !is_target || goal.smoothing != 0;
     taught_ = taught_ || !is_target;
   }
-  ensure(!taught_ || kept_logits_.data(), "a pass with teachers keeps the logits of all rows");
+  ensure(!taught_ || kept_logits_.data(), "a pass with teachers must keep the logits of all rows");
   if (has_goals_) on_.upload(goal_, goals);
 }
 
@@ -183,8 +184,8 @@ std::vector<TokenId> TrainPass::likeliest(const TrainWeights& w, const TrainRows
   const auto pick = [&](int first, int n, const float* logits) {
     on_.ops.argmax(on_.device, logits, n, config_.vocab_size, tokens.data() + first);
   };
-  // The bits of the CPU's products depend on the number of rows. So on the CPU one product computes
-  // the logits of all rows, as it does for a teacher.
+  // On the CPU, a product's bits depend on the number of rows. So one product computes the logits
+  // of all rows, as for a teacher.
   if (on_.ops.logit_rows > 0) {
     keep_logits(w);
     pick(0, n_, kept_logits_.f32());

@@ -9,7 +9,7 @@
 namespace engine {
 namespace {
 
-std::string what_they_are(const HeadsRecipe& recipe, const HeadsConfig& c) {
+std::string description_of(const HeadsRecipe& recipe, const HeadsConfig& c) {
   const std::string size =
       fmt::format("{:.2f} M parameters", static_cast<double>(c.n_params()) * 1e-6);
   if (c.kind == HeadsKind::Medusa) {
@@ -26,8 +26,7 @@ std::string what_they_are(const HeadsRecipe& recipe, const HeadsConfig& c) {
       recipe.finetune_first_layer ? "with its own embedding" : "on the target's embedding", c.dim,
       c.hidden_dim, c.n_attention_heads,
       c.residual ? "the hidden state and the encoder's output" : "the encoder's output alone", size,
-      c.sees_committed_grams ? "the hidden states and the token groups"
-                             : "the hidden states alone");
+      c.sees_committed_grams ? "the hidden states and the k-grams" : "the hidden states alone");
 }
 
 std::string losses_list(const NamedFigures& losses) {
@@ -62,7 +61,7 @@ void write_heads_card(const std::string& directory,
   std::string card = fmt::format(
       "# {}\n\n{} They work only with that model's weights, which verify their drafts, so "
       "they change its speed and never its output.\n\n",
-      recipe.name, what_they_are(recipe, training.config));
+      recipe.name, description_of(recipe, training.config));
   card += fmt::format(
       "They were trained on texts that {} writes greedily after prompts of this mixture ({} "
       "prompts, at most {} tokens each{}); the mixture's own answers were not used.\n\n",
@@ -70,19 +69,17 @@ void write_heads_card(const std::string& directory,
       recipe.outputs.drop_wrong ? "; without answers that the task's checker rejects" : "");
   card += data_and_licences(recipe.outputs.mixture, stream, {target});
   card += fmt::format(
-      "## Training\n\n- {} steps of {} texts, {} places in all, {:.1f} minutes ({:.0f} places/s), "
-      "computed in {}\n- losses at the end, means of the last steps, nats a token: {}\n- hidden "
-      "states of all texts: {:.0f} MB in bf16, {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      "## Training\n\n- {} steps of {} texts, {} positions in all, {:.1f} minutes ({:.0f} "
+      "positions/s), computed in {}\n- losses at the end, means of the last steps, nats per token: "
+      "{}\n- hidden states of all texts: {:.0f} MB in bf16, {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
       result.step, recipe.batch_texts, result.tokens, result.seconds / 60,
       result.seconds > 0 ? static_cast<double>(result.tokens) / result.seconds : 0, result.compute,
       losses_list(result.losses), static_cast<double>(result.hidden_bytes) * 1e-6,
       result.hidden_kept ? "kept in memory" : "recomputed in every step", to_json(recipe));
   card += fmt::format(
-      "## Accuracies\n\nShare of places at which the target's own token is among a head's "
-      "likeliest "
-      "ones, in greedy texts after {} unseen prompts of the split dev. The tokens before it are "
-      "those "
-      "of the text.\n\n{}",
+      "## Accuracies\n\nShare of positions at which the target's token is among the most likely "
+      "tokens of a head, in greedy texts after {} unseen prompts of the dev split. The head reads "
+      "the tokens of the text.\n\n{}",
       training.n_prompts, accuracy_table(result.ranks));
   write_whole_file(directory + "/README.md", card);
 }

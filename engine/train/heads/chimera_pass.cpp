@@ -1,10 +1,10 @@
 // Chimera's heads. The encoding of a k-gram is W2 SiLU(W1 [e ..]), where e are the embeddings of
-// its tokens, and zeros for positions before the text. f is the output of the encoder block at the
-// row of a k-gram, without a final norm. Besides the heads' losses, a feature loss trains f towards
-// the target's hidden state at the same position.
+// its tokens. A position before the text has the embedding zero. f is the output of the encoder
+// block at the row of a k-gram, without a final norm. Besides the heads' losses, a feature loss
+// trains f towards the target's hidden state at the same position.
 //
 // Uploaded lists of row numbers say which rows of the pass hold hidden states, k-grams or head
-// inputs. Rows are gathered and scattered by these lists; a list names each row at most once as
+// inputs. The pass gathers and scatters rows by these lists. No list has two entries with the same
 // destination.
 #include "engine/train/core/transformer.h"
 #include "engine/train/core/vocab_rows.h"
@@ -159,7 +159,7 @@ void ChimeraPass::read_states(std::span<const HeadsText> texts) {
     row.push_back(one.row);
   }
   ensure(4 * std::ssize(state) <= state_.bytes() && 2 * std::ssize(hidden) <= states_.bytes(),
-         "hidden states of a pass fit");
+         "the hidden states must fit into the pass");
   on_.upload(states_, hidden);
   on_.upload(state_, state);
   on_.upload(state_row_, row);
@@ -259,7 +259,7 @@ void ChimeraPass::guess(const TrainWeights& w) {
                   [&](int first, int n, const float* logits) {
                     std::vector<TokenId> tokens(static_cast<std::size_t>(n));
                     on_.ops.argmax(on_.device, logits, n, c_.vocab_size, tokens.data());
-                    // Tokens of non-finite logits do not matter, because such a step is skipped.
+                    // Any token will do for non-finite logits, because such a step is skipped.
                     for (int i = 0; i < n; i++)
                       if (const TokenId token = tokens[static_cast<std::size_t>(i)]; token >= 0)
                         rows_.feed(links[static_cast<std::size_t>(first + i)], token);

@@ -12,7 +12,7 @@ ChimeraRows::ChimeraRows(const HeadsConfig& config, int max_rows)
 
 int ChimeraRows::add_row(int at, RowView view) {
   const int row = static_cast<int>(pos.size());
-  ensure(row < max_rows_, "rows of a pass fit");
+  ensure(row < max_rows_, "the rows must fit into the pass");
   pos.push_back(at);
   views.push_back(view);
   return row;
@@ -37,7 +37,7 @@ void ChimeraRows::add_links(const HeadsText& text, int place, int begin) {
 
 void ChimeraRows::add_text(const HeadsText& text) {
   const auto begin = static_cast<int>(pos.size());
-  // No chain attends to states after that of the last place, so they are left out.
+  // Leaves out the states after the last place, because no chain attends to them.
   const int n_hidden = static_cast<int>(text.tokens.size()) - 2;
   for (int i = 0; i < n_hidden; i++) {
     states.push_back({&text, i, add_row(i, {})});

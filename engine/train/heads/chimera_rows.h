@@ -29,16 +29,17 @@ class ChimeraRows {
     int place;  // the state is the one after tokens 0 to place
     int row;    // row of the pass
   };
-  /// The k-gram that ends at token `place + 1 + head` of its text.
+  /// The k-gram that a head reads when drafting starts from the state at `place`. It ends at token
+  /// `place + 1 + head` of its text.
   struct Link {
     const HeadsText* text;
     int place, head;
     int row;        // row of the pass
-    int first;      // index of the link of head 0 at this place
+    int first;      // index in `links` of this place's k-gram for head 0
     TokenId token;  // last token of the k-gram
-    /// Position of the last token of the k-gram.
+    /// Position of that token in the text.
     int end() const { return place + 1 + head; }
-    /// The token that the link's head should predict.
+    /// The token that the head should predict.
     TokenId target() const { return text->tokens[static_cast<std::size_t>(end() + 1)]; }
   };
 
@@ -47,9 +48,9 @@ class ChimeraRows {
 
   /// Lays out the rows of these texts, which must outlive this object.
   void lay_out(std::span<const HeadsText> texts);
-  /// The token `back` positions before the link's own; -1 before the text.
+  /// The token `back` positions before the k-gram's last one; -1 before the text.
   TokenId token_of(const Link& link, int back) const;
-  /// Sets the token of link l + 1 if it is in the same chain as link l.
+  /// Sets the last token of k-gram l + 1 if this continues the chain of k-gram l.
   void feed(int l, TokenId token);
 
   std::vector<std::int32_t> pos;          // [rows]
@@ -57,7 +58,7 @@ class ChimeraRows {
   std::vector<RowView> views;             // [rows]
   std::vector<State> states;              // in the order of rows
   std::vector<Link> links;                // the links of a place are consecutive
-  std::vector<std::vector<int>> of_head;  // by head: its links
+  std::vector<std::vector<int>> of_head;  // [heads] indices in `links` of each head's k-grams
 
  private:
   int add_row(int at, RowView view);  // @return  the row

@@ -77,7 +77,7 @@ void MedusaPass::read(std::span<const HeadsText> texts) {
   n_ = 0;
   for (const HeadsText& text : texts) n_ += text.n_places(0);
   n_padded_ = on_.padded(n_);
-  ensure(n_padded_ <= max_rows_, "rows of a pass fit");
+  ensure(n_padded_ <= max_rows_, "the rows must fit into the pass");
   if (n_ == 0) return;
   hidden_.clear();
   for (const HeadsText& text : texts) {

@@ -63,13 +63,14 @@ HeadsLayout::HeadsLayout(const HeadsConfig& c) {
              .mlp_norm = at("encoder.post_attention_layernorm.weight"),
              .gate_up = at("encoder.mlp.gate_proj.weight"),
              .down = at("encoder.mlp.down_proj.weight")};
-  // One product reads queries, keys and values as one matrix, and another gates and ups.
+  // One product reads the matrices of queries, keys and values as one, and another product those of
+  // gate and up.
   const std::int64_t square = std::int64_t{c.dim} * c.dim;
   ensure(
       at("encoder.self_attn.k_proj.weight") == encoder.qkv + square &&
           at("encoder.self_attn.v_proj.weight") == encoder.qkv + 2 * square &&
           at("encoder.mlp.up_proj.weight") == encoder.gate_up + std::int64_t{c.hidden_dim} * c.dim,
-      "matrices of one product are adjacent");
+      "the matrices of one product must be adjacent");
 }
 
 std::int64_t HeadsLayout::at(const std::string& name) const {
@@ -86,7 +87,8 @@ std::vector<float> initial_heads(const HeadsConfig& c,
                                  std::uint64_t seed) {
   const HeadsLayout layout(c);
   const auto size = static_cast<std::size_t>(c.vocab_size) * static_cast<std::size_t>(c.dim);
-  ensure(output.size() == size && embedding.size() == size, "matrices of the target's shape");
+  ensure(output.size() == size && embedding.size() == size,
+         "output and embedding must have vocab_size * dim values");
   std::vector<float> parameters(static_cast<std::size_t>(layout.n), 0.0f);
   const bool drawn = c.kind == HeadsKind::Chimera;
   for (const NamedPart& part : layout.parts) {

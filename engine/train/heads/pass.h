@@ -54,10 +54,11 @@ struct HeadsSums {
   void operator+=(const HeadsSums& other);
 };
 
-/// Ranks 0 to kRanks - 1 are counted separately.
+/// Each of the ranks 0 to kRanks - 1 has its own count.
 inline constexpr int kRanks = 10;
 
-/// Counts, for each head, of the rank of the target in its distribution; rank 0 is the most likely.
+/// For each head, counts of the ranks that targets have in its distribution. The most likely token
+/// has rank 0.
 struct HeadsRanks {
   std::vector<std::array<std::int64_t, kRanks>> hits;  // [n_heads] rows by rank of their target
   std::vector<std::int64_t> n;                         // [n_heads] all rows

@@ -5,8 +5,8 @@
 namespace engine {
 namespace {
 
-// The number of rows of a pass, unless the longest text has more. It decides the order of sums, and
-// so the bits of a gradient. So it is a constant and does not depend on the free memory.
+// The number of rows of a pass, unless the longest text has more. It is a constant, not derived
+// from the free memory, because the order of sums, and so the bits of a gradient, depend on it.
 constexpr std::int64_t kCpuPassRows = 1024, kDevicePassRows = 8192;
 
 std::int64_t places_of(std::span<const HeadsText> texts) {

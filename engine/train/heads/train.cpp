@@ -87,16 +87,17 @@ std::string accuracies_json(const HeadsRanks& ranks,
   return object.dump(2) + "\n";
 }
 
-bool make_own_texts(const OwnTarget& target,
+bool make_own_texts(const NamedTarget& target,
                     const OutputsPlan& plan,
                     const std::string& path,
                     const std::string& data,
                     bool resume,
                     const HeadsCallbacks& callbacks) {
   if (!resume && fs::exists(path)) {
-    throw Error(ErrorCode::Usage, path +
-                                      ": texts were saved here; go on with --resume, or give "
-                                      "another directory");
+    throw Error(
+        ErrorCode::Usage,
+        path +
+            ": this directory has saved texts; continue with --resume, or name another directory");
   }
   if (const fs::path folder = fs::path(path).parent_path(); !folder.empty())
     make_directory(folder.string());
@@ -119,11 +120,11 @@ HeadsTraining make_heads(const HeadsRequest& request,
   training.recipe = read_heads_recipe(request.recipe, request.kind);
   training.config = heads_config(training.recipe, target.files.config);
   training.config.base = target.files.name;
-  const HeadsLayout fits(training.config);  // throws for a bad shape now, before minutes of work
+  const HeadsLayout fits(training.config);  // throws for a bad shape before the long work begins
   make_directory(request.out);
   // Refuses a checkpoint of another recipe before the target writes texts.
   if (request.resume) checkpoint_found(to_json(training.recipe), request.out, true, {});
-  const OwnTarget writer{target.model, target.files.name, target.weights_hash};
+  const NamedTarget writer{target.model, target.files.name, target.weights_hash};
   const OutputsPlan probes = probe_plan(training.recipe);
   const std::string probe_path = request.out + "/probe_outputs.jsonl";
   std::string texts = request.texts;
@@ -148,7 +149,8 @@ HeadsTraining make_heads(const HeadsRequest& request,
   const bool written = training.result.steps_done == 0 && result_is_written(request.out);
   if (written && callbacks.training.notice)
     callbacks.training.notice(
-        request.out + " was finished before; raise the recipe's epochs or minutes to go on");
+        request.out +
+        " is already finished; to continue, increase epochs or minutes in the recipe");
   if (training.result.finished && !written) write_heads_directory(request, target, training);
   return training;
 }

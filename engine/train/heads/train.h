@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/opened_model.h"
 #include "engine/train/heads/trainer.h"
 
 namespace engine {
@@ -33,7 +33,8 @@ struct HeadsTarget {
 /// Callbacks of a training of heads.
 struct HeadsCallbacks {
   TrainCallbacks training;
-  std::function<void(const OutputsProgress&)> writing;  // while the target writes; may be empty
+  // called while the target writes texts; may be empty
+  std::function<void(const OutputsProgress&)> writing;
 };
 
 /// Runs three stages, each saved continuously and resumable: the target writes texts for prompts of
@@ -50,7 +51,8 @@ HeadsTraining make_heads(const HeadsRequest& request,
 /// The accuracies as JSON: {"heads": [[share of rank 1, of rank 2, ..], ..], "prompts": .., "measured_on": ".."}
 std::string accuracies_json(const HeadsRanks& ranks, int n_prompts, const std::string& measured_on);
 
-/// A mixture without its open texts. The held-out splits of open texts are reserved for evaluation.
+/// Returns the mixture without its open texts, because the held-out splits of open texts are
+/// reserved for evaluation.
 std::string generated_part(const std::string& mixture);
 
 /// The path of a run's file of texts that the target wrote.
@@ -60,7 +62,7 @@ std::string own_texts_path(const std::string& directory);
 /// @param resume  false: the file must not exist
 /// @return        true if the file has all texts; false if stopped
 /// @throws Error(Usage)  if the file exists and `resume` is false
-bool make_own_texts(const OwnTarget& target,
+bool make_own_texts(const NamedTarget& target,
                     const OutputsPlan& plan,
                     const std::string& path,
                     const std::string& data,

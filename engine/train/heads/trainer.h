@@ -27,7 +27,7 @@ struct HeadsResult {
   bool finished = false;  // false: stopped, resume continues
   std::int64_t step = 0;
   std::int64_t steps_done = 0;  // by this call
-  std::int64_t tokens = 0;      // places trained on, over all steps
+  std::int64_t tokens = 0;      // number of places trained on, over all steps
   double seconds = 0;
   NamedFigures losses;  // mean losses over the last steps of this call
   std::string compute;

@@ -13,13 +13,13 @@ namespace engine {
 /// Requests the use of bf16 tiles. True if the processor has them and the system permits it.
 bool amx_usable();
 
-/// Right operand B [k, n] from W f32 [n, k] row-major (B = W transposed): y = x W^T.
+/// Packs W f32 [n, k] row-major as right operand B [k, n] = W transposed, for y = x W^T.
 void amx_pack_transposed(const float* w, int n, int k, Bf16* packed);
-/// Right operand B [k, n] from W f32 [k, n] row-major: dx = dy W.
+/// Packs W f32 [k, n] row-major as right operand B [k, n], for dx = dy W.
 void amx_pack_plain(const float* w, int k, int n, Bf16* packed);
-/// The same from X bf16 [k, n] row-major.
+/// Packs X bf16 [k, n] row-major as right operand B [k, n].
 void amx_pack_plain(const Bf16* x, int k, int n, Bf16* packed);
-/// Left operand A [m, k] from X bf16 [k, m] row-major (A = X transposed), in tile order.
+/// Packs X bf16 [k, m] row-major as left operand A [m, k] = X transposed, in tile order.
 void amx_pack_left_transposed(const Bf16* x, int k, int m, Bf16* packed);
 
 /// How a product is stored.

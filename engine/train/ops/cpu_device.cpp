@@ -31,7 +31,7 @@ std::unique_ptr<LinearMath<T>> math_for(Compute compute) {
     return linear_math_bf16(compute);
 }
 
-// ---- numbers between types
+// ---- Conversion between types
 
 float wide(float x) {
   return x;
@@ -56,7 +56,7 @@ void copy_row(const From* from, int n, To* to) {
 /// Calls work(T()) with T = float or Bf16.
 template <typename Work>
 void with_storage(DType type, const Work& work) {
-  ensure(type == DType::F32 || type == DType::BF16, "training computes in f32 or bf16");
+  ensure(type == DType::F32 || type == DType::BF16, "training must compute in f32 or bf16");
   if (type == DType::F32)
     work(float());
   else
@@ -153,7 +153,7 @@ T* out(void* array) {
   return static_cast<T*>(array);
 }
 
-// ---- attention: spans of rows converted into segments and views
+// ---- Attention
 
 struct SegmentsAndViews {
   explicit SegmentsAndViews(const AttentionSpan* spans, int n_rows)
@@ -194,7 +194,7 @@ float goal_loss(CpuShard<T>& shard,
                 int vocab) {
   if (weight == 0 || (goal.kind == RowGoal::Kind::Target && goal.smoothing == 0)) {
     float loss = 0;
-    float* copy = shard.floats(vocab);  // which cross_entropy overwrites
+    float* copy = shard.floats(vocab);  // a copy, because cross_entropy overwrites its input
     std::copy_n(logits, vocab, copy);
     shard.rows.cross_entropy(copy, &target, &weight, d_logits, &loss, 1, vocab);
     return loss;
@@ -233,7 +233,8 @@ void feature_losses(const float* f,
   }
 }
 
-/// 1 + the number of token ids below n_valid that rank before the target.
+/// The target's rank from 1: one more than the number of token ids below n_valid that rank before
+/// it.
 int rank_of(const float* logits, int n_valid, int target) {
   int rank = 1;
   for (int i = 0; i < n_valid; i++)

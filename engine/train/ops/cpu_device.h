@@ -13,8 +13,8 @@
 
 namespace engine {
 
-/// Weights in the layout that the CPU's products read. They are packed again from the f32 master
-/// weights after every update. TrainWeights::packed points to an object of this class.
+/// Weights in the layout that the CPU's products read. After every update they are packed again
+/// from the f32 master weights. TrainWeights::packed points to an object of this class.
 class PackedWeights {
  public:
   virtual ~PackedWeights() = default;

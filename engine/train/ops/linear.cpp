@@ -135,7 +135,7 @@ std::unique_ptr<LinearMath<float>> linear_math_f32() {
 
 std::unique_ptr<LinearMath<Bf16>> linear_math_bf16(Compute compute) {
   ensure(compute == Compute::Bf16Amx || compute == Compute::Bf16OneDnn,
-         "f32 products come from linear_math_f32");
+         "linear_math_bf16: compute must be bf16-amx or bf16-onednn");
   if (compute == Compute::Bf16OneDnn) return onednn_math_bf16();
 #if defined(__x86_64__)
   if (amx_usable()) return std::make_unique<AmxMath>();

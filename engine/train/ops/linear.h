@@ -21,8 +21,9 @@ std::unique_ptr<LinearMath<float>> linear_math_f32();
 /// @throws Error(Device)  for Bf16Amx on a processor without AMX
 std::unique_ptr<LinearMath<Bf16>> linear_math_bf16(Compute compute);
 
-/// The fastest CPU mode on this machine: Bf16Amx if the processor has AMX. Otherwise products in
-/// bf16 and f32 are timed once (with Intel's AVX-512 BF16 bf16 is slower than f32).
+/// The fastest CPU mode on this machine: Bf16Amx if the processor has AMX. Otherwise the first call
+/// times products in bf16 and in f32 and takes the faster type: with Intel's AVX-512 BF16
+/// instructions, bf16 is slower than f32.
 Compute fastest_compute();
 
 }  // namespace engine

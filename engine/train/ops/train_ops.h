@@ -20,8 +20,8 @@ struct Segment {
 };
 
 /// The rows of its segment that a row attends to: [0, prefix_end) and [own_begin, the row itself].
-/// A causal row has {0, 0}. A row of a chain that continues the text after row p and starts at row
-/// c has {p + 1, c}.
+/// A causal row has {0, 0}. For a chain that starts at row c and continues the text after row p,
+/// the rows have {p + 1, c}.
 struct RowView {
   std::int32_t prefix_end = 0;
   std::int32_t own_begin = 0;
@@ -35,7 +35,7 @@ struct AttentionShape {
   int head_dim = 0;
   /// Numbers in a row of qkv.
   int qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
-  /// Numbers in a row of the output.
+  /// Values in a row of the output.
   int out_width() const { return n_heads * head_dim; }
 };
 

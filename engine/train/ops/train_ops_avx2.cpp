@@ -11,7 +11,7 @@ namespace engine {
 namespace {
 
 #define TABLE_NAME "avx2"
-// In this order: later files use earlier ones.
+// The order matters: later files use earlier ones.
 // clang-format off
 #include "engine/train/ops/train_vector.inl"
 #include "engine/train/ops/train_ops_body.inl"

@@ -94,7 +94,7 @@ void score(
   const auto answer = lane.sequence.generated();
   const std::string text = continuation_text(*model.tokenizer(), lane.sequence.prompt(), answer);
   const CheckResult result = task_generator(task.task).check(record, text);
-  FormScore& form = task.forms[form_name(record)];
+  FormCounts& form = task.forms[form_name(record)];
   task.n++, form.n++;
   if (!result.skipped) task.n_checked++, form.n_checked++;
   if (result.correct) task.n_correct++, form.n_correct++;
@@ -107,13 +107,13 @@ void score(
     task.entropy += answer_entropy(model, lane.sequence);  // divided at the end of the task
 }
 
-// Decodes problems [begin, end) together. If `go_on` returns false, counts none of them and returns
+// Decodes problems [begin, end) together. If `keep_going` returns false, counts none of them and returns
 // false.
 bool run_group(Model& model,
                const EvaluationSettings& settings,
                int begin,
                int end,
-               const std::function<bool()>& go_on,
+               const std::function<bool()>& keep_going,
                TaskScore& task) {
   std::vector<Record> records;
   std::vector<Lane> lanes;
@@ -121,7 +121,7 @@ bool run_group(Model& model,
     auto record = task_generator(task.task).make(settings.split, task.level, i);
     if (!record) continue;
     if (record->prompt.empty()) {
-      if (!go_on()) return false;
+      if (!keep_going()) return false;
       read(model, *record, task);
       continue;
     }
@@ -140,7 +140,7 @@ bool run_group(Model& model,
   }
   Stepper stepper(model, nullptr);
   while (!running.empty()) {
-    if (!go_on()) return false;
+    if (!keep_going()) return false;
     stepper.step(running);
     std::erase_if(running, [](const Lane* lane) { return lane->sequence.finished(); });
   }
@@ -199,7 +199,7 @@ Evaluation evaluate(Model& model,
   Evaluation evaluation{model.name(), std::string(split_name(settings.split)), {}, true};
   const int n_all = static_cast<int>(tasks.size() * settings.levels.size()) * settings.n_problems;
   int n_done = 0;
-  const auto go_on = [&] { return !progress || progress(n_done, n_all); };
+  const auto keep_going = [&] { return !progress || progress(n_done, n_all); };
   for (const std::string& name : tasks) {
     for (const int level : settings.levels) {
       if (!evaluation.complete) break;
@@ -208,7 +208,7 @@ Evaluation evaluate(Model& model,
       task.level = level;
       for (int begin = 0; begin < settings.n_problems; begin += settings.n_lanes) {
         const int end = std::min(begin + settings.n_lanes, settings.n_problems);
-        evaluation.complete = run_group(model, settings, begin, end, go_on, task);
+        evaluation.complete = run_group(model, settings, begin, end, keep_going, task);
         if (!evaluation.complete) break;
         n_done += end - begin;
       }
@@ -219,7 +219,7 @@ Evaluation evaluate(Model& model,
       if (task.n > 0) evaluation.scores.push_back(task);
     }
   }
-  if (evaluation.complete) go_on();  // reports the final progress
+  if (evaluation.complete) keep_going();  // reports the final progress
   return evaluation;
 }
 

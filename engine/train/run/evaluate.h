@@ -32,7 +32,7 @@ struct EvaluationSettings {
 };
 
 /// Counts for one form of problems, or for one category of chat.
-struct FormScore {
+struct FormCounts {
   int n = 0;
   int n_checked = 0;
   int n_correct = 0;
@@ -50,7 +50,7 @@ struct TaskScore {
   std::int64_t n_steps = 0;               // steps of all answers
   std::map<std::string, double> metrics;  // sums over the runs of the metrics of a lane
   double entropy = 0;                     // mean over the tokens of all answers
-  std::map<std::string, FormScore> forms;
+  std::map<std::string, FormCounts> forms;
   // For passages with four end sentences: ends[i] counts the answers in which i paragraphs end with
   // their sentence, subjects[i] those in which i paragraphs name the subject of their sentence.
   std::array<int, 5> ends{};

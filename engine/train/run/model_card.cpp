@@ -83,14 +83,15 @@ std::vector<nlohmann::json> mixtures_in(const std::string& card) {
     if (!recipe.is_object()) continue;
     for (const char* mixture : {"mixture", "replay_mixture"})
       if (recipe.contains(mixture)) mixtures.push_back(recipe[mixture]);
-    // Applies to models and heads that were trained on texts of another model.
+    // True for models and heads that were trained on texts of another model.
     if (const auto own = recipe.find("own_outputs"); own != recipe.end() && own->is_object())
       mixtures.push_back(own->value("mixture", nlohmann::json()));
   }
   return mixtures;
 }
 
-// The card's words about the final loss. A run that was resumed after its last step has no loss.
+// The card's text about the final loss. A run that was resumed after its last step does not know
+// its loss.
 std::string loss_at_the_end(const TrainResult& result) {
   if (result.n_losses == 0) return "in the log (the run was already finished when it was resumed)";
   return fmt::format("{:.3f} nats a token (mean of the last {})", result.completion_loss,
@@ -104,10 +105,10 @@ std::string data_and_licences(const std::string& mixture,
                               const std::vector<std::string>& sources) {
   std::string text = "## Data and licences\n\n" + shares_table(stream) + "\n";
   if (const std::string generated = generated_parts(stream); !generated.empty()) {
-    text += "Generated (" + generated +
-            "): texts that this program's own generators (`engine/data`) made up. Problems of the "
-            "generators' own dev and test splits are excluded by content key, published block "
-            "problems too.\n\n";
+    text +=
+        "Generated (" + generated +
+        "): texts made by this program's generators (`engine/data`). Problems of the generators' "
+        "dev and test splits, and published block problems, are excluded by content key.\n\n";
   }
   std::vector<nlohmann::json> mixtures;
   bool known = true;
@@ -119,8 +120,8 @@ std::string data_and_licences(const std::string& mixture,
   }
   if (!known)
     text +=
-        "The training data of its initial model, or of the model that wrote its texts, is not "
-        "known.\n\n";
+        "The training data of its initial model, or of the model that wrote its texts, is "
+        "unknown.\n\n";
   mixtures.push_back(nlohmann::json::parse(mixture, nullptr, false));
   std::vector<RealSetTerms> terms = real_set_terms();
   std::erase_if(terms, [&](const RealSetTerms& t) {
@@ -129,7 +130,9 @@ std::string data_and_licences(const std::string& mixture,
       return std::find(sets.begin(), sets.end(), t.set) != sets.end();
     });
   });
-  if (terms.empty()) return known ? text + "No text of anyone else was read.\n\n" : text;
+  if (terms.empty())
+    return known ? text + "It was trained on generated texts only, not on published data sets.\n\n"
+                 : text;
   text +=
       "Real texts, in its training data or that of its sources: the training parts of these "
       "published sets, "

@@ -19,10 +19,10 @@ constexpr std::array<std::string_view, 5> kStages = {"trajectories.bin", "own_ou
                                                      "probe_outputs.jsonl", "stages.json",
                                                      "training.jsonl"};
 // Further files that trainings write.
-constexpr std::array<std::string_view, 10> kResults = {
+constexpr std::array<std::string_view, 12> kResults = {
     "config.json",           "generation_config.json",  "model.safetensors", "tokenizer.model",
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "README.md",
-    "accuracies.json",       "decoscope.json"};
+    "accuracies.json",       "decoscope.json",          "tokenizer.json",    "chat_template.jinja"};
 
 bool holds(const fs::path& folder, std::string_view name) {
   std::error_code unknown;
@@ -49,7 +49,8 @@ bool is_within(const fs::path& path, const fs::path& folder) {
   throw Error(ErrorCode::Usage, escaped(out) + ": " + why);
 }
 
-// A training never writes the file of --texts, even if it is own_outputs.jsonl.
+// The file of --texts is allowed even if its name is own_outputs.jsonl, because the training only
+// reads it.
 bool is_written(const fs::path& file, const fs::path& out) {
   const auto is_file = [&](std::string_view name) { return is_same(file, out / name); };
   return is_file(kCheckpoint) || std::ranges::any_of(kResults, is_file) ||
@@ -84,7 +85,7 @@ bool holds_a_model(const fs::path& folder) {
          holds(folder, "tokenizer.model");
 }
 
-bool can_go_on(const fs::path& folder) {
+bool can_be_resumed(const fs::path& folder) {
   if (holds(folder, kCheckpoint)) return true;
   return !holds_a_model(folder) &&
          std::ranges::any_of(kStages, [&](std::string_view name) { return holds(folder, name); });
@@ -99,16 +100,16 @@ void refuse_inputs_as_output(const std::string& out, const std::vector<InputPath
     const std::string read = input.what + " (" + escaped(input.path) + ")";
     if (input.kind == InputPath::Kind::File) {
       if (is_written(input.path, out))
-        refuse_output(out, "a file written there would replace " + read +
-                               ", which is read; name another directory");
+        refuse_output(out,
+                      "the output would replace " + read + ", an input; name another directory");
       continue;
     }
     if (is_same(out, input.path))
-      refuse_output(out, "is " + read + ", which is read; name another directory");
+      refuse_output(out, "is " + read + ", an input; name another directory");
     if (is_within(input.path, out))
-      refuse_output(out, "holds " + read + ", which is read; name another directory");
+      refuse_output(out, "holds " + read + ", an input; name another directory");
     if (input.kind == InputPath::Kind::Model && is_within(out, input.path))
-      refuse_output(out, "lies inside " + read + ", which is read; name a directory outside it");
+      refuse_output(out, "lies inside " + read + ", an input; name a directory outside it");
   }
 }
 
@@ -117,10 +118,10 @@ void refuse_inputs_as_output_file(const std::string& file, const std::vector<Inp
     std::error_code unknown;
     if (input.path.empty() || !fs::exists(input.path, unknown)) continue;
     const std::string read = input.what + " (" + escaped(input.path) + ")";
-    if (input.kind == InputPath::Kind::File && is_same(file, input.path))
-      refuse_output(file, "is " + read + ", which is read; name another file");
+    if (is_same(file, input.path))
+      refuse_output(file, "is " + read + ", an input; name another file");
     if (input.kind == InputPath::Kind::Model && is_within(file, input.path))
-      refuse_output(file, "lies inside " + read + ", which is read; name another directory");
+      refuse_output(file, "lies inside " + read + ", an input; name another directory");
   }
 }
 
@@ -131,14 +132,14 @@ void refuse_foreign_output(const std::string& out, Existing may_hold) {
   if (!fs::is_directory(status))
     refuse_output(out, "found a file, expected a directory to write; name another");
   if (is_empty_folder(out)) return;
-  const bool run = can_go_on(out);
+  const bool run = can_be_resumed(out);
   if (run && may_hold == Existing::ARun) return;
   if (run && may_hold == Existing::NoRun)
-    refuse_output(out, "a run was saved here; go on with --resume, or give another directory");
-  refuse_output(out, may_hold == Existing::ARun
-                         ? "exists, is not empty and holds no run to go on with; name the "
-                           "directory of the run, or a new one"
-                         : "exists and is not empty; name a new directory");
+    refuse_output(
+        out, "this directory has a saved run; continue with --resume, or name another directory");
+  refuse_output(out, may_hold == Existing::ARun ? "exists, is not empty and has no run to resume; "
+                                                  "name the directory of the run, or a new one"
+                                                : "exists and is not empty; name a new directory");
 }
 
 OutputFolder::OutputFolder(const std::string& out,
@@ -156,7 +157,7 @@ OutputFolder::OutputFolder(const std::string& out,
   refuse_foreign_output(out, may_hold);  // another process may have written before the lock
 }
 
-void OutputFolder::remove_what_was_written() const {
+void OutputFolder::remove_written_files() const {
   std::error_code ignored;
   for (const std::string_view name : kResults) fs::remove(fs::path(path_) / name, ignored);
 }

@@ -52,7 +52,7 @@ class OutputFolder {
   /// Removes the folder if it was created here and is still empty.
   ~OutputFolder();
   /// Removes all files of a folder that was empty before: an incomplete model is of no use.
-  void remove_what_was_written() const;
+  void remove_written_files() const;
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 

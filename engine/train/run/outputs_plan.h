@@ -15,8 +15,8 @@ struct OutputsPlan {
       0;                 // texts 0 to count - 1 of the mixture; those without a prompt are skipped
   int max_tokens = 192;  // maximum tokens written after a prompt
   std::uint64_t seed = 1;   // of the mixture
-  bool check = false;       // let the tasks' checkers check the texts
-  bool drop_wrong = false;  // reading the file skips texts that a checker rejected
+  bool check = false;       // the tasks' checkers check the texts
+  bool drop_wrong = false;  // texts that a checker rejected are skipped when the file is read
   int lanes = 64;           // texts in one forward pass; does not change the tokens
   Split split = Split::Train;
 };

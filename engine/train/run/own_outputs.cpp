@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 // The first line of the file, which identifies the origin of its texts. It does not say how many
 // texts there are or whether they were checked, so these may change when a file is continued.
-ordered_json origin_of(const OwnTarget& target, const OutputsPlan& plan) {
+ordered_json origin_of(const NamedTarget& target, const OutputsPlan& plan) {
   return {{"own_outputs", 1},
           {"target", target.name},
           {"weights", target.weights_hash},
@@ -87,14 +87,14 @@ void check_origin(const std::string& found, const ordered_json& wanted, const st
   const auto origin = ordered_json::parse(found, nullptr, false);
   if (!origin.is_object() || !origin.contains("own_outputs"))
     throw Error(ErrorCode::BadInput,
-                path + ":1: expected what the file holds, {\"own_outputs\": 1, ..}");
+                path + ":1: expected the description of the file, {\"own_outputs\": 1, ..}");
   for (const auto& [name, value] : wanted.items()) {
     const auto has = origin.find(name);
     if (has != origin.end() && *has == value) continue;
     throw Error(ErrorCode::BadInput, path + ":1: " + name + ": found " +
                                          (has == origin.end() ? "none" : has->dump()) +
                                          ", expected " + value.dump() +
-                                         "; give another file, or the recipe it was made by");
+                                         "; name another file, or the recipe of this file");
   }
 }
 
@@ -109,7 +109,7 @@ std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string
 // Unfinished texts, decoded together.
 class Writer {
  public:
-  Writer(const OwnTarget& target,
+  Writer(const NamedTarget& target,
          const OutputsPlan& plan,
          const std::string& path,
          const std::string& data)
@@ -120,7 +120,7 @@ class Writer {
         stepper_(target.model, nullptr) {}
 
   void open();
-  bool run(const std::function<bool(const OutputsProgress&)>& go_on);
+  bool run(const std::function<bool(const OutputsProgress&)>& keep_going);
 
  private:
   struct Text {
@@ -133,7 +133,7 @@ class Writer {
   std::optional<bool> judged(const Text& text) const;
   [[noreturn]] void refuse_disk() const;
 
-  const OwnTarget& target_;
+  const NamedTarget& target_;
   const OutputsPlan& plan_;
   std::string path_;
   TrainingStream stream_;
@@ -141,7 +141,8 @@ class Writer {
   OutputLock lock_;
   std::ofstream file_;
   std::set<std::int64_t> there_;
-  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // n_gone_: texts skipped, without a prompt
+  // n_gone_ counts texts that were skipped because they have no prompt
+  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;
   std::vector<std::unique_ptr<Text>> texts_;
 };
 
@@ -152,8 +153,7 @@ void refuse_foreign_file(const std::string& path, const std::string& origin) {
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
   begin.resize(static_cast<std::size_t>(file.gcount()));
   if (!origin.starts_with(begin))
-    throw Error(ErrorCode::BadInput,
-                path + ": found another file, expected texts of a target; give another file");
+    throw Error(ErrorCode::BadInput, path + ": expected texts of a target; name another file");
 }
 
 // Removes a partial last line.
@@ -180,7 +180,7 @@ void Writer::open() {
 
 void Writer::refuse_disk() const {
   throw Error(ErrorCode::Resources, path_ + ": cannot be written: " + std::strerror(errno) +
-                                        "; the texts that are whole stay, go on with --resume");
+                                        "; complete texts are kept; continue with --resume");
 }
 
 // Reads the prompt of the next missing text. @return  false if there is none
@@ -236,7 +236,7 @@ void Writer::end(Text& text) {
   there_.insert(text.index);
 }
 
-bool Writer::run(const std::function<bool(const OutputsProgress&)>& go_on) {
+bool Writer::run(const std::function<bool(const OutputsProgress&)>& keep_going) {
   const Nanoseconds begun = now_ns();
   const auto had = static_cast<std::int64_t>(there_.size());
   for (;;) {
@@ -249,7 +249,7 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& go_on) {
     for (const auto& text : texts_)
       if (text->lane.sequence.finished()) end(*text);
     std::erase_if(texts_, [](const auto& text) { return text->lane.sequence.finished(); });
-    if (!go_on) continue;
+    if (!keep_going) continue;
     OutputsProgress progress;
     progress.all = plan_.count;
     progress.done = static_cast<std::int64_t>(there_.size()) + n_gone_;
@@ -260,27 +260,28 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& go_on) {
     if (by_now > 0)
       progress.seconds_left =
           static_cast<double>(progress.all - progress.done) * progress.seconds / by_now;
-    if (!go_on(progress)) return texts_.empty() && next_ >= plan_.count;
+    if (!keep_going(progress)) return texts_.empty() && next_ >= plan_.count;
   }
 }
 
 }  // namespace
 
-bool write_own_outputs(const OwnTarget& target,
+bool write_own_outputs(const NamedTarget& target,
                        const OutputsPlan& plan,
                        const std::string& path,
                        const std::string& data,
-                       const std::function<bool(const OutputsProgress&)>& go_on) {
-  ensure(target.model.tokenizer() != nullptr, "prompts are texts: the target needs a tokenizer");
+                       const std::function<bool(const OutputsProgress&)>& keep_going) {
+  ensure(target.model.tokenizer() != nullptr,
+         "the target needs a tokenizer, because prompts are texts");
   ensure(plan.lanes > 0 && plan.max_tokens > 0, "lanes and max_tokens must be above 0");
   Writer writer(target, plan, path, data);
   writer.open();
-  return writer.run(go_on);
+  return writer.run(keep_going);
 }
 
 std::vector<OwnOutput> read_own_outputs(const std::string& path,
                                         const OutputsPlan& plan,
-                                        const OwnTarget* target) {
+                                        const NamedTarget* target) {
   const Lines lines = whole_lines(path);
   if (lines.line.empty()) throw Error(ErrorCode::BadInput, path + ": holds no texts");
   const ordered_json wanted =

@@ -26,7 +26,7 @@ struct OwnOutput {
 };
 
 /// The target that writes texts, with the name and hash that identify it in files.
-struct OwnTarget {
+struct NamedTarget {
   Model& model;
   std::string name;
   std::string weights_hash;
@@ -42,22 +42,22 @@ struct OutputsProgress {
 
 /// Writes the texts that the file does not have yet. Creates the file if it does not exist.
 /// @param data   folder of the open texts, for mixtures that name them
-/// @param go_on  called after every step; returns false to stop: finished texts are saved
+/// @param keep_going  called after every step; returns false to stop: finished texts are saved
 /// @return  true if the file has all texts
 /// @throws Error(BadInput)   if the file is from another target or plan, or has a damaged line that
 ///                           is not the last
 /// @throws Error(Resources)  if it cannot be written
-bool write_own_outputs(const OwnTarget& target,
+bool write_own_outputs(const NamedTarget& target,
                        const OutputsPlan& plan,
                        const std::string& path,
                        const std::string& data,
-                       const std::function<bool(const OutputsProgress&)>& go_on = {});
+                       const std::function<bool(const OutputsProgress&)>& keep_going = {});
 
 /// Reads the texts of a file, ordered by index; without the rejected texts if plan.drop_wrong.
 /// @param target  the target that must have written them; null: any
 /// @throws Error(BadInput)  names file and line; also if another target wrote them
 std::vector<OwnOutput> read_own_outputs(const std::string& path,
                                         const OutputsPlan& plan,
-                                        const OwnTarget* target);
+                                        const NamedTarget* target);
 
 }  // namespace engine

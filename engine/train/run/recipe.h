@@ -36,7 +36,7 @@ struct TrainRecipe {
   double probe_minutes = 0;  // interval of measuring accuracy for the log; 0: never
   int probe_problems = 20;   // problems of each task; half have level 1, half level 2
   std::uint64_t seed = 1;
-  std::string compute = "auto";  // auto | f32 | bf16-amx | bf16-onednn
+  std::string compute = "auto";  // "auto", "f32", "bf16-amx" or "bf16-onednn"
   int shards = 0;  // CPU: parts of a batch, each with a gradient; 0: the number of threads
 };
 

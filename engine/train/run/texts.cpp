@@ -12,7 +12,7 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
   out.tokens.push_back(*tokenizer.bos_id());
   const auto prompt = tokenizer.encode(text.prompt, false);
   out.tokens.insert(out.tokens.end(), prompt.begin(), prompt.end());
-  // bos alone is not a prompt: the first token of a plain text has full weight.
+  // The begin token alone is not a prompt, so the first token of a plain text has full weight.
   out.n_prompt = prompt.empty() ? 0 : static_cast<int>(out.tokens.size());
   // A completion is tokenized as the continuation of its prompt.
   const TextReading reading{.add_special = false, .continues = !prompt.empty()};
@@ -32,10 +32,10 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
 
 std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
                                               const FileLimits& limits) {
-  if (const OtherFormat other = in_place_of_directory(directory); other.is_known())
+  if (const OtherFormat other = recognise_path(directory); other.is_known())
     refuse(directory, "tokenizer", other.found,
-           "a directory with tokenizer.model; " + other.way_on);
-  std::vector<std::string> notices;  // ignored here, since loading the model reports them
+           "a directory with tokenizer.model; " + other.advice);
+  std::vector<std::string> notices;  // ignored, because loading the model reports them
   auto tokenizer = open_tokenizer(directory, limits, notices);
   if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
     throw Error(ErrorCode::BadInput, directory +

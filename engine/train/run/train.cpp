@@ -47,7 +47,7 @@ std::vector<float> weights_to_start_from(const std::string& directory,
     throw Error(ErrorCode::BadInput,
                 directory + ": has another shape than the recipe's model (" +
                     std::to_string(have.n_layers) + " layers x " + std::to_string(have.dim) +
-                    ", vocabulary " + std::to_string(have.vocab_size) + "; the recipe asks for " +
+                    ", vocabulary " + std::to_string(have.vocab_size) + "; the recipe has " +
                     std::to_string(want.n_layers) + " x " + std::to_string(want.dim) +
                     ", vocabulary " + std::to_string(want.vocab_size) + ")");
   }
@@ -63,9 +63,9 @@ TokenSource own_texts(const TrainRequest& request, const TrainRecipe& recipe) {
   for (const OwnOutput& output : *outputs) {
     for (const TokenId token : output.tokens) {
       if (token >= recipe.model.vocab_size)
-        throw Error(ErrorCode::BadInput, request.own_texts + ": token " + std::to_string(token) +
-                                             " is none of the tokenizer's; give the target's with "
-                                             "--tokenizer");
+        throw Error(ErrorCode::BadInput,
+                    request.own_texts + ": token " + std::to_string(token) +
+                        " is not in the tokenizer; name the target's tokenizer with --tokenizer");
     }
   }
   if (outputs->empty())
@@ -209,8 +209,9 @@ TrainResult train_model(const TrainRequest& request,
   const bool before = result.steps_done == 0;
   if (before && result_is_written(request.out)) {
     if (callbacks.notice)
-      callbacks.notice(request.out +
-                       " was finished before; raise the recipe's tokens or minutes to go on");
+      callbacks.notice(
+          request.out +
+          " is already finished; to continue, increase tokens or minutes in the recipe");
     return result;
   }
   if (before && callbacks.notice)
@@ -232,10 +233,9 @@ ExportResult export_checkpoint(const TrainRequest& request) {
   const std::string path = request.out + "/checkpoint.bin";
   const auto found = checkpoint_found(to_json(recipe), request.out, true, {});
   if (!found)
-    throw Error(ErrorCode::BadInput,
-                path +
-                    ": is not there; --export writes the last checkpoint of a training, name "
-                    "its directory with --out");
+    throw Error(ErrorCode::BadInput, path +
+                                         ": not found; --export writes the last checkpoint of a "
+                                         "training; name its directory with --out");
   const Checkpoint& checkpoint = *found;
   if (checkpoint.parameters.size() != static_cast<std::size_t>(ParameterLayout(recipe.model).n)) {
     throw Error(ErrorCode::BadInput, path + ": holds a model of another shape than the recipe's");

@@ -18,7 +18,8 @@ struct TrainRequest {
   std::string data;       // folder of the open texts; empty if the mixture needs none
   std::string from;       // directory of the initial model; empty: random weights
   std::string own_texts;  // file of the target's texts, for recipes with own_outputs
-  std::string target;     // directory of the own texts' target, for the card; empty: not available
+  // for the card: directory of the model that wrote these texts; empty: not available
+  std::string target;
   bool resume = false;
   int n_threads = 0;   // 0: as many as the process may use
   std::string device;  // for train_model(), as TrainOptions::device

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLosses = 100;  // the final loss is the mean of this number of last steps
+constexpr std::size_t kLosses = 100;  // the final loss is the mean over this many last steps
 constexpr std::size_t kSpeeds = 50;
 
 // The recipe without the fields that may differ from those of the checkpoint to resume.
@@ -50,14 +50,15 @@ std::optional<Checkpoint> checkpoint_found(const std::string& recipe,
   const std::string path = checkpoint_in(directory);
   if (!fs::exists(path)) return {};
   if (!resume) {
-    throw Error(ErrorCode::Usage, path +
-                                      ": a run was saved here; go on with --resume, or give "
-                                      "another directory");
+    throw Error(
+        ErrorCode::Usage,
+        path +
+            ": this directory has a saved run; continue with --resume, or name another directory");
   }
   Checkpoint checkpoint = read_checkpoint(path);
   if (essence(checkpoint.recipe) != essence(recipe)) {
     throw Error(ErrorCode::BadInput,
-                path + ": was made by another recipe; give that recipe, or another directory");
+                path + ": belongs to another recipe; use that recipe, or another directory");
   }
   if (notice) notice("resuming after step " + std::to_string(checkpoint.step));
   return checkpoint;
@@ -165,24 +166,24 @@ double TrainingLoop::seconds_left(double recent_seconds, double recent_tokens) c
   return std::max(0.0, settings_.minutes * 60 - seconds);
 }
 
-void TrainingLoop::leave_out(std::int64_t of_step) {
-  n_left_out_++;
-  n_left_out_in_a_row_++;
+void TrainingLoop::skip_step(std::int64_t of_step) {
+  n_skipped_++;
+  n_skipped_in_a_row_++;
   const std::string what = settings_.name + ": step " + std::to_string(of_step) +
-                           ": the loss or its gradient is no finite number";
-  if (n_left_out_in_a_row_ == kMostLeftOut)
+                           ": the loss or its gradient is not finite";
+  if (n_skipped_in_a_row_ == kMaxSkippedSteps)
     throw Error(ErrorCode::Device,
-                what + ", of " + std::to_string(kMostLeftOut) +
-                    " steps in a row; the last checkpoint is kept; begin again in another --out "
-                    "with a smaller peak_lr, or in f32 (compute)");
+                what + ", for " + std::to_string(kMaxSkippedSteps) +
+                    " steps in a row; the last checkpoint is kept; start again in another --out "
+                    "with a smaller peak_lr, or with compute f32");
   if (callbacks_.notice)
-    callbacks_.notice(what + "; the step is left out, the weights stay as they were (" +
-                      std::to_string(n_left_out_) + " so far)");
+    callbacks_.notice(what + "; the step is skipped and changes no weight (" +
+                      std::to_string(n_skipped_) + " so far)");
 }
 
 // Calls `write`. If it fails, saves a checkpoint, if possible, before the error ends the run.
-void TrainingLoop::saved_though_refused(const std::function<void()>& save,
-                                        const std::function<void()>& write) {
+void TrainingLoop::save_if_write_fails(const std::function<void()>& save,
+                                       const std::function<void()>& write) {
   try {
     write();
   } catch (const Error& refused) {
@@ -194,7 +195,7 @@ void TrainingLoop::saved_though_refused(const std::function<void()>& save,
       throw Error(ErrorCode::Resources, what + "; " + too.what());
     }
     throw Error(ErrorCode::Resources, what + "; step " + std::to_string(step) + " is saved in " +
-                                          checkpoint_path() + ", go on with --resume");
+                                          checkpoint_path() + ", continue with --resume");
   }
 }
 
@@ -211,9 +212,9 @@ void TrainingLoop::run(const Update& update,
     TrainProgress progress = update(step + 1, lr);
     const bool taken = was_taken(progress);
     if (taken)
-      n_left_out_in_a_row_ = 0;
+      n_skipped_in_a_row_ = 0;
     else
-      leave_out(step + 1);
+      skip_step(step + 1);
     progress.lr = lr;
     step++;
     tokens += progress.tokens;
@@ -221,7 +222,7 @@ void TrainingLoop::run(const Update& update,
     seconds += took.count();
     if (taken) complete(progress, took.count());
     if (taken) {
-      saved_though_refused(save, [&] {
+      save_if_write_fails(save, [&] {
         if (probe && !at_end())
           for (auto& figure : probe()) progress.probes.push_back(std::move(figure));
         if (step % 10 == 0 || step == 1 || !progress.probes.empty()) log.write(progress);

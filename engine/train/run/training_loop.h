@@ -71,13 +71,14 @@ class TrainingLoop {
   /// Makes one update with this learning rate, as step `step` (from 1).
   /// @return  tokens, loss, losses, completion_loss, gradient_norm, and perhaps probes
   using Update = std::function<TrainProgress(std::int64_t step, double lr)>;
-  /// Called after every step but the last; may measure the weights. Its time is not training time.
+  /// Called after every step but the last; may measure the weights. The time that it takes does not
+  /// count as training time.
   /// @return  figures for the log; empty after most steps
   using Probe = std::function<NamedFigures()>;
   /// Makes steps until the end, the stop flag or options.stop_after_step; saves checkpoints, and logs
   /// every tenth step and every probe. A step whose loss or gradient is not finite changes no weight:
   /// it is skipped, counted and reported by a notice, but not logged.
-  /// @throws Error(Device)  after kMostLeftOut such steps in a row; the last checkpoint stays
+  /// @throws Error(Device)  after kMaxSkippedSteps such steps in a row; the last checkpoint stays
   void run(const Update& update, const std::function<void()>& save, const Probe& probe = {});
 
   /// Restores the state of a checkpoint; moves its arrays out of it.
@@ -100,9 +101,9 @@ class TrainingLoop {
   /// Path of the run's checkpoint.bin.
   std::string checkpoint_path() const;
 
-  static constexpr int kMostLeftOut = 5;
+  static constexpr int kMaxSkippedSteps = 5;
   /// Steps skipped so far.
-  std::int64_t n_left_out() const { return n_left_out_; }
+  std::int64_t n_skipped() const { return n_skipped_; }
   /// Share of the run that is done, 0 to 1 or more.
   double done() const;
   /// Number of steps that this call has made.
@@ -114,9 +115,9 @@ class TrainingLoop {
 
  private:
   bool at_end() const;
-  void leave_out(std::int64_t of_step);
+  void skip_step(std::int64_t of_step);
   /// @throws Error(Resources)  the error of write(); its message also says whether save() succeeded
-  void saved_though_refused(const std::function<void()>& save, const std::function<void()>& write);
+  void save_if_write_fails(const std::function<void()>& save, const std::function<void()>& write);
   void complete(TrainProgress& progress, double took);
   double seconds_left(double recent_seconds, double recent_tokens) const;
 
@@ -124,8 +125,8 @@ class TrainingLoop {
   const TrainOptions& options_;
   const TrainCallbacks& callbacks_;
   std::int64_t first_step_ = 0;
-  std::int64_t n_left_out_ = 0;
-  int n_left_out_in_a_row_ = 0;
+  std::int64_t n_skipped_ = 0;
+  int n_skipped_in_a_row_ = 0;
   std::deque<double> losses_;
   std::deque<std::pair<double, std::int64_t>> speed_;  // seconds and tokens of the last steps
 };

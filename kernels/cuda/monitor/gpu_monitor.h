@@ -38,15 +38,16 @@ GpuLoad gpu_load_once(const GpuSource& source);
 /// The thread that samples a GPU's load.
 class GpuMonitor {
  public:
-  /// Does not start the thread.
+  /// The thread starts with start().
   explicit GpuMonitor(GpuSource source,
                       std::chrono::nanoseconds period = std::chrono::milliseconds(100));
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
-  /// Waits for at most one query in progress.
+  /// Ends the thread. If it is querying the driver, waits for that query to finish.
   ~GpuMonitor();
 
-  /// Starts the thread at the first call. If no thread can be started, samples have that reason.
+  /// Starts the thread at the first call. If no thread can be started, every sample gives that as
+  /// its reason.
   void start();
   /// The latest sample. Any thread may call it; it does not block.
   GpuLoad latest() const;

@@ -32,7 +32,8 @@ struct NvmlTable {
   int (*power)(void*, unsigned* milliwatt) = nullptr;  // nvmlDeviceGetPowerUsage
 };
 
-/// Identifies a GPU for NVML. CUDA's device number does not: CUDA_VISIBLE_DEVICES changes it for CUDA only.
+/// Identifies a GPU for NVML. CUDA's device numbers are no use for this, because
+/// CUDA_VISIBLE_DEVICES changes them for CUDA only.
 struct GpuIdentity {
   std::string uuid;    // "GPU-8a1f3c5e-...", as nvidia-smi -L prints it
   std::string bus_id;  // "00000000:3B:00.0"
@@ -76,7 +77,7 @@ class Nvml {
   using Library = std::unique_ptr<void, int (*)(void*)>;
   Nvml(const NvmlTable& table, Library library);
 
-  Library library_;  // null: the functions were given
+  Library library_;  // null if the caller gave the functions
   NvmlTable table_;
 };
 

@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   store_train_row<S>(d_v, 1.0f, c, width, to + (h.n_heads + h.n_kv_heads + kv_head) * width);
 }
 
-/// Bytes of some tiles of rows and some tiles of scores.
+/// Bytes of shared memory for n_rows_tiles tiles of rows and n_score_tiles tiles of scores, in f32.
 std::size_t tile_bytes(int tile, int width, int n_rows_tiles, int n_score_tiles) {
   return sizeof(float) * static_cast<std::size_t>(tile) *
          static_cast<std::size_t>(n_rows_tiles * (width + 1) + n_score_tiles * (tile + 1));
@@ -323,7 +323,7 @@ void attention_backward(CudaDevice& cuda,
 
 void check_train_heads(const AttentionRows& h) {
   ensure(h.n_rows >= 0 && h.n_heads > 0 && h.n_kv_heads > 0 && h.n_heads % h.n_kv_heads == 0,
-         "attention: query heads must be a multiple of key heads");
+         "attention: n_heads must be a multiple of n_kv_heads");
   ensure(h.head_dim > 0 && h.head_dim <= 256, "attention: head_dim must be 1 to 256");
 }
 

@@ -9,7 +9,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// ---- activation and sums. One thread per element
+// ---- Activation and sums; one thread per element
 
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_silu_elements(float* z,
@@ -151,7 +151,7 @@ void add_train_head_kernels(TrainKernels& kernels) {
   kernels.copy_rows = [](Device& device, DType from_type, const void* from,
                          const std::int32_t* from_row, DType to_type, void* to,
                          const std::int32_t* to_row, int to_stride, int n_rows, int dim) {
-    ensure(dim <= to_stride, "copy_rows: a row fits its stride");
+    ensure(dim <= to_stride, "copy_rows: a stride is smaller than a row");
     if (n_rows == 0) return;
     for_train_type(from_type, [&]<class From>(From) {
       for_train_type(to_type, [&]<class To>(To) {

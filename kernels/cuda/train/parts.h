@@ -25,7 +25,7 @@ constexpr int kTrainThreads = 256;  // threads of a block, except in attention a
 /// Calls work(S()) with the storage of activations of this type.
 template <class Work>
 void for_train_type(DType type, const Work& work) {
-  ensure(type == DType::F32 || type == DType::BF16, "training computes in f32 or bf16");
+  ensure(type == DType::F32 || type == DType::BF16, "training must compute in f32 or bf16");
   if (type == DType::F32)
     work(StoreF32());
   else

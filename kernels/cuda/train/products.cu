@@ -49,10 +49,10 @@ __global__ void __launch_bounds__(kGemmThreads) gemm_tiles(Gemm g) {
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
   float sums[kGemmOwn][kGemmOwn] = {};
   for (int depth = 0; depth < g.k; depth += kGemmDepth) {
-    load_gemm_tile<In>(static_cast<const typename In::Element*>(g.a), g.a_turned, g.lda, first_m,
-                       g.m, depth, g.k, tiles.a);
-    load_gemm_tile<In>(static_cast<const typename In::Element*>(g.b), !g.b_turned, g.ldb, first_n,
-                       g.n, depth, g.k, tiles.b);
+    load_gemm_tile<In>(static_cast<const typename In::Element*>(g.a), g.a_transposed, g.lda,
+                       first_m, g.m, depth, g.k, tiles.a);
+    load_gemm_tile<In>(static_cast<const typename In::Element*>(g.b), !g.b_transposed, g.ldb,
+                       first_n, g.n, depth, g.k, tiles.b);
     __syncthreads();
     for (int p = 0; p < kGemmDepth; p++) {
 #pragma unroll
@@ -109,11 +109,11 @@ Gemm gemm_of(const TrainProduct& p) {
           .m = p.n,
           .n = p.m,
           .k = p.k,
-          .lda = p.b_turned ? p.k : p.n,
-          .ldb = p.a_turned ? p.m : p.k,
+          .lda = p.b_transposed ? p.k : p.n,
+          .ldb = p.a_transposed ? p.m : p.k,
           .ldc = p.n,
-          .a_turned = p.b_turned,
-          .b_turned = p.a_turned,
+          .a_transposed = p.b_transposed,
+          .b_transposed = p.a_transposed,
           .in = p.in,
           .out = p.out,
           .add = p.add};
@@ -146,7 +146,7 @@ TrainProduct product_with_transposed(
   return {.a = x,
           .b = matrix_in(w, m, type),
           .c = y,
-          .b_turned = true,
+          .b_transposed = true,
           .in = type,
           .out = type,
           .m = rows,
@@ -170,8 +170,8 @@ TrainProduct product_with(
 void multiply_for_training(Device& device, const TrainProduct& p) {
   ensure(p.m >= 0 && p.n > 0 && p.k > 0, "product: sizes must be positive");
   ensure(p.in != DType::F16 && (p.out == p.in || p.out == DType::F32),
-         "product: of f32 or bf16, into the same type or f32");
-  ensure(!p.add || p.out == DType::F32, "product: sums are added in f32");
+         "product: the type must be f32 or bf16, and the output the same type or f32");
+  ensure(!p.add || p.out == DType::F32, "product: sums must be f32");
   CudaDevice& cuda = cuda_of(device);
   if (p.m > 0) cuda.products(ProductsOf::Training).multiply(cuda, gemm_of(p));
 }
@@ -217,7 +217,7 @@ void add_train_products(TrainKernels& kernels) {
     multiply_for_training(device, {.a = dy,
                                    .b = x,
                                    .c = gradient + m.at,
-                                   .a_turned = true,
+                                   .a_transposed = true,
                                    .in = type,
                                    .add = true,
                                    .m = m.n_out,

@@ -22,7 +22,7 @@ struct Gemm {
   void* c;
   int m, n, k;
   int lda, ldb, ldc;
-  bool a_turned, b_turned;
+  bool a_transposed, b_transposed;
   DType in, out;
   bool add;
   std::uint8_t none[3] = {};  // graphs compare launches byte by byte, so all bytes are initialised

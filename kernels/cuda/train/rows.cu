@@ -6,7 +6,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// ---- rotation, activation. One thread per pair of a head, or per element
+// ---- RoPE with one thread per pair of a head; activation with one thread per element
 
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_rope_pairs(typename S::Element* x,
@@ -395,7 +395,8 @@ void add_train_row_kernels(TrainKernels& kernels) {
   kernels.rope = [](Device& device, DType type, void* x, const std::int32_t* pos,
                     const float* cos_sin, int n_rows, int stride, int n_rotated, int head_dim,
                     float direction) {
-    ensure(head_dim % 2 == 0 && n_rotated * head_dim <= stride, "rope: heads do not fit the row");
+    ensure(head_dim % 2 == 0 && n_rotated * head_dim <= stride,
+           "rope: the heads do not fit into the row");
     if (n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {
       rope_rows<S>(device, x, pos, cos_sin, n_rows, stride, n_rotated, head_dim, direction);

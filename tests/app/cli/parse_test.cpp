@@ -189,7 +189,7 @@ TEST(CommandLine, a_bad_number_is_reported_with_what_is_expected) {
       refusal_of({"generate", "--max-tokens"}).starts_with("--max-tokens: found nothing after it"));
 }
 
-/// Options of a command that take a value, from its help.
+/// The options of a command that take a value, read from its help.
 std::vector<std::string> options_with_a_value(std::vector<std::string> command) {
   command.push_back("--help");
   testing::internal::CaptureStdout();

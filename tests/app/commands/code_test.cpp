@@ -1,4 +1,4 @@
-// Generated programs: run in isolation, and without isolation only with --run-code.
+// The program runs generated code in isolation, and without isolation only with --run-code.
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>
@@ -58,7 +58,8 @@ TEST_F(CliCode, a_completion_cannot_delete_or_read_files) {
       file_with("import shutil; shutil.rmtree(\"" + folder + "/precious\", ignore_errors=True)");
   EXPECT_EQ(run("data check " + deletes).code, 0);
   EXPECT_TRUE(fs::exists(folder + "/precious/notes.txt"));
-  EXPECT_EQ(run("data check " + deletes + " --run-code").code, 0) << "isolated where it can be";
+  EXPECT_EQ(run("data check " + deletes + " --run-code").code, 0)
+      << "the code is isolated if that is possible";
   EXPECT_TRUE(fs::exists(folder + "/precious/notes.txt"));
   const std::string reads = file_with("open(\"" + folder + "/precious/notes.txt\")");
   EXPECT_EQ(run("data check " + reads).code, 3);

@@ -82,7 +82,7 @@ TEST_F(CliDraft, rejection_sampling_runs_with_every_rule_unchecked) {
   EXPECT_EQ(run(certain).err.find("NOT lossless"), std::string::npos);
   EXPECT_NE(run(certain + " --check").err.find("of the same distribution"), std::string::npos);
   const std::string lost = run(certain + " --check --set as_released=on").err;
-  EXPECT_NE(lost.find("of another distribution"), std::string::npos) << lost;
+  EXPECT_NE(lost.find("from another distribution"), std::string::npos) << lost;
   const json greedy = document(
       "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --prompt \"Anna\" "
       "--max-tokens 10");
@@ -101,7 +101,7 @@ TEST_F(CliDraft, a_race_marks_a_decoder_that_changes_the_distribution) {
   }
   EXPECT_THAT(run(race + "on").out, ContainsRegex("mcsd .*-, NOT lossless with these options"));
   EXPECT_THAT(run(race + "off").out, Not(HasSubstr("NOT lossless")));
-  // If only such a decoder races, nothing is reported about the distribution.
+  // If the race has no other decoder, nothing is reported about the distribution.
   const std::string alone = "compare --decoders ar,mcsd" + race.substr(race.find(" --set draft"));
   EXPECT_THAT(run(alone + "on").out, Not(HasSubstr("of the same distribution")));
   EXPECT_THAT(run(alone + "off").out, HasSubstr("of the same distribution"));
@@ -121,7 +121,7 @@ TEST_F(CliDraft, a_model_that_cannot_draft_is_refused_with_the_reason) {
   expect_refused("generate --decoder speculative --model demo-draft --prompt Anna",
                  {"speculative needs a draft model", "demo-draft names none", "--draft NAME|DIR"});
   expect_refused("generate --decoder ar --draft demo-draft --prompt Anna",
-                 {"--draft demo-draft: not used by ar", "speculative and mcsd"});
+                 {"--draft demo-draft: not used by ar", "used by speculative, mcsd and seed"});
   expect_refused("compare --decoders ar,mcsd --model demo-draft --prompt Anna",
                  {"mcsd needs a draft model"});
   // Another vocabulary: 128 tokens.
@@ -249,7 +249,7 @@ TEST_F(CliDraft, seed_rounds_are_recorded_and_exported_as_trace_lanes) {
   EXPECT_GT(slices["forward branch 1"], 0);
 }
 
-TEST_F(CliDraft, a_recording_and_a_trace_hold_the_draft_and_its_tokens) {
+TEST_F(CliDraft, recordings_and_traces_have_the_draft_and_its_tokens) {
   const json traced = recorded_and_traced(
       "generate --decoder speculative --prompt \"Anna has\" --max-tokens 24", folder + "/run");
   const std::string record = folder + "/run.pdrun";

@@ -29,7 +29,7 @@ TEST_F(Cli, an_unwritable_output_is_refused_before_loading) {
   }
 }
 
-// Refused before the model, which is missing, is opened.
+// The program refuses the extension before it opens the model, which is missing.
 TEST_F(Cli, a_wrong_file_extension_is_refused_with_a_suggestion) {
   const auto refused = [&](const std::string& command, const std::string& option,
                            const std::string& path, const std::string& instead) {
@@ -67,7 +67,7 @@ TEST_F(Cli, an_output_that_is_not_a_regular_file_is_refused) {
   }
 }
 
-// Refused before the model is opened, and before a file is created.
+// The program refuses the options before it opens the model and before it creates a file.
 TEST_F(Cli, unsupported_decoder_options_are_refused_before_loading) {
   const std::string outputs = " --model /nonexistent/model --prompt a --json --record " + folder +
                               "/z.pdrun --trace " + folder + "/z.json";

@@ -75,8 +75,8 @@ TEST_F(CliOnGpu, model_scores_equal_the_cpus) {
     EXPECT_EQ(there["scores"][0][same], here["scores"][0][same]) << same;
 }
 
-// Row costs are measured on the device; only the CPU's loops can check memory bandwidth, because
-// they may not touch a GPU's memory.
+// The command measures row costs on the device. It skips the check by memory bandwidth, whose loops run on
+// the CPU and may not access a GPU's memory.
 TEST_F(CliOnGpu, a_draft_tree_is_grown_from_measured_row_costs) {
   const std::string model = folder + "/least", heads = folder + "/heads";
   std::ofstream(folder + "/least.json")

@@ -160,9 +160,10 @@ TEST_F(CliModel, writing_target_outputs_continues_on_the_cpu) {
     return read_file(result["file"].get<std::string>());
   };
   const std::string whole = written("/whole --device cuda:emulated");
-  // The call fails ever later, until some outputs are written; the CPU writes the rest.
+  // In each run a later call fails, until a run has written some outputs before it. The CPU writes
+  // the rest.
   std::string failed;
-  int n_good = 0;  // runs that retried the allocation or ended before the call
+  int n_good = 0;  // runs that retried the allocation or ended before the failing call
   for (int call = 200; n_good < 3 && failed.find("--resume continues") == std::string::npos;
        call += call / 2) {
     std::filesystem::remove_all(folder + "/parts");
@@ -173,7 +174,7 @@ TEST_F(CliModel, writing_target_outputs_continues_on_the_cpu) {
     failed = outcome.err.substr(outcome.err.find("decoscope: cuda:emulated: "));
     EXPECT_EQ(lines(failed), 1) << failed;
   }
-  EXPECT_THAT(failed, HasSubstr("continues from the texts that are there, on the CPU too"));
+  EXPECT_THAT(failed, HasSubstr("continues from the texts written so far, on the CPU too"));
   written("/parts --resume");
   EXPECT_EQ(written("/again --device cuda:emulated"), whole);
 }
@@ -202,7 +203,7 @@ TEST_F(CliModel, consistency_training_continues_on_the_cpu) {
   const std::string train =
       "train cllm --json --recipe " + folder + "/taught.json --out " + folder + "/taught ";
   recipe(1);
-  // The call fails ever later, until some trajectories are kept.
+  // Each run makes a later call fail, until one has kept some trajectories.
   std::string failed;
   int n_good = 0;
   for (int call = 400; n_good < 3 && failed.find("--resume continues") == std::string::npos;
@@ -237,7 +238,7 @@ TEST_F(CliModel, consistency_training_continues_on_the_cpu) {
   EXPECT_NE(second["compute"], "bf16-cuda");
 }
 
-// A CUDA call fails, ever later: during loading, prefill, decoding.
+// Each run makes a later CUDA call fail: during loading, prefill, decoding.
 // CU08.
 TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
   const std::string record = folder + "/failed.pdrun";
@@ -255,7 +256,7 @@ TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
   for (int call = 32; n_failed < 20; call += call / 2) {
     std::filesystem::remove(record);
     const auto [outcome, took] = timed(call);
-    if (outcome.code == 0) {  // the allocation was retried, or no call is so late
+    if (outcome.code == 0) {  // the allocation was retried, or the run makes fewer calls
       if (++n_good == 3) break;
       continue;
     }
@@ -306,7 +307,7 @@ TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
     return shell("ulimit -c 0; ulimit -v " + std::to_string(kib) + "; exec $DECOSCOPE --version")
                .code == 0;
   };
-  // With less memory the system's loader, or a library of its own accord (OpenMP), fails.
+  // With less memory the system's loader or a library (OpenMP) fails before the program's own code.
   int least = 20'000;
   while (least < 400'000 && !begins(least)) least += 1'000;
   for (const std::string device : {"cpu", "cuda:emulated"}) {

@@ -115,7 +115,7 @@ TEST_F(CliHeads, model_info_and_validate_accept_heads) {
 
 TEST_F(CliHeads, a_tree_is_grown_for_a_row_count_or_row_costs) {
   const std::string dir = heads("medusa");
-  EXPECT_EQ(run("model tree " + dir).code, 3) << "no accuracies are there";
+  EXPECT_EQ(run("model tree " + dir).code, 3) << "there are no accuracies";
   std::ofstream(dir + "/accuracies.json")
       << R"({"heads": [[0.7, 0.1, 0.05], [0.6, 0.1], [0.5, 0.1], [0.4, 0.1], [0.9]],)"
       << R"( "prompts": 100, "measured_on": "by hand"})";
@@ -175,7 +175,7 @@ TEST_F(CliHeads, a_tree_is_grown_for_measured_row_costs) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
   };
-  refused("--rows auto", 3, "tiny");  // the model they name is not here
+  refused("--rows auto", 3, "tiny");  // the model that the heads name does not exist
   refused("--rows 9 --scale 4x1", 2, "--scale: no effect");
   refused("--rows auto --costs " + folder + "/measured.json --model " + model, 2,
           "--model: no effect");

@@ -63,7 +63,7 @@ TEST_F(CliInputs, steps_missing_from_a_recording_are_refused) {
     const std::string to = "trace convert " + record + " " + folder + "/other" + other;
     refused(to + " --run 1", 2, "--run: found with ");
     refused(to + " --first-step 2", 2, "--first-step and --last-step: found with ");
-    refused(to + " --with-prompt", 2, "--with-prompt: found with ");
+    refused(to + " --with-prompt", 2, "--with-prompt applies only to a trace");
   }
   EXPECT_EQ(run(convert + " --first-step 3 --last-step 1000").code, 0);
 }
@@ -286,7 +286,8 @@ TEST_F(CliInputs, a_model_with_nan_weights_is_not_valid) {
     bytes.seekp(-2, std::ios::end);
     bytes.write("\xc0\x7f", 2);  // a NaN of bf16
     bytes.close();
-    EXPECT_EQ(run("model validate " + path).code, 0) << "the weights were not looked at";
+    EXPECT_EQ(run("model validate " + path).code, 0)
+        << "without --scan the weights are not checked";
     refused("model validate --scan " + path, 3, "found 1 NaN or infinite value,");
     const Outcome outcome = run("model validate --scan --json " + path);
     EXPECT_EQ(outcome.code, 3) << outcome.err;
@@ -345,7 +346,7 @@ TEST_F(CliInputs, published_medusa_heads_are_opened) {
 TEST_F(CliInputs, unsupported_models_are_refused_with_a_suggestion) {
   const std::string ask = "generate --prompt a --model ";
   std::ofstream(folder + "/x.gguf") << "GGUF....";
-  refused(ask + folder + "/x.gguf", 3, "found a GGUF file");
+  refused(ask + folder + "/x.gguf", 3, "x.gguf: version: found 774778414, expected 2 or 3");
   refused(ask + "org-of-nobody/some-model", 3, "hf download org-of-nobody/some-model");
   refused("train draft --recipe " DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json --out " + folder +
               "/drafted --tokenizer org-of-nobody/some-model",
@@ -358,7 +359,7 @@ TEST_F(CliInputs, unsupported_models_are_refused_with_a_suggestion) {
   const std::string weights = model + "/model.safetensors";
   for (const auto& [name, part] :
        {std::pair("pytorch_model.bin", "save_pretrained('OUT')"),
-        std::pair("pytorch_model.bin.index.json", "take the model*.safetensors"),
+        std::pair("pytorch_model.bin.index.json", "use the model*.safetensors"),
         std::pair("consolidated.safetensors", "in Hugging Face's layout"),
         std::pair("model-00001-of-00001.safetensors", "rename it to model.safetensors"),
         std::pair("model-00001-of-00003.safetensors", "every shard"),

@@ -24,8 +24,8 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr int kCancelled = 6;
-// A step takes milliseconds; the rest allows for busy machines and ThreadSanitizer. The interrupted
-// commands would run for minutes.
+// A step takes milliseconds; the limit also allows for busy machines and ThreadSanitizer. The
+// interrupted commands would run for minutes.
 constexpr auto kSoon = 120s;
 
 class Interrupt : public testing::Test {
@@ -76,9 +76,9 @@ TEST_F(Interrupt, generate_prints_the_finished_prompts) {
   EXPECT_EQ(done[0]["identical_to_ar"], true);
 }
 
-// The comparison runs after decoding: if it is interrupted, the output and its figures stay,
-// without a verdict on AR.
-TEST_F(Interrupt, the_comparison_with_ar_ends_without_a_verdict) {
+// The comparison runs after decoding. If it is interrupted, the program prints the output and its figures
+// without a result of the comparison.
+TEST_F(Interrupt, the_comparison_with_ar_ends_without_a_result) {
   const std::vector<std::string> common = {"generate", "--decoder",           "prompt-lookup",
                                            "--prompt", "Anna has 3 pens and", "--max-tokens",
                                            "200",      "--ignore-eos"};
@@ -221,7 +221,7 @@ TEST_F(Interrupt, bench_step_prints_the_rounds_so_far) {
     EXPECT_GT(document["rows"][0]["ms"], 0);
     return;
   }
-  FAIL() << "no round was measured in the time given";
+  FAIL() << "no round was measured within the time limit";
 }
 
 TEST_F(Interrupt, bench_decode_prints_partial_results) {

@@ -189,7 +189,7 @@ TEST_F(CliJson, a_recording_keeps_the_stop_string_and_validates) {
   EXPECT_EQ(info["runs"][0]["stop_string"], stop);
 }
 
-// As in the contract, not as 40.0: strict readers depend on it.
+// The contract has 40, not 40.0: strict JSON readers depend on it.
 TEST_F(CliJson, whole_numbers_have_no_decimal_point) {
   const Outcome outcome = run("generate --prompt 'Anna has' --max-tokens 4 --json");
   std::smatch rows;
@@ -216,7 +216,7 @@ TEST_F(CliJson, probes_are_listed_per_machine_and_dtype) {
             "");
 }
 
-TEST_F(CliJson, step_costs_stand_beside_their_roofline) {
+TEST_F(CliJson, step_costs_are_reported_with_their_roofline) {
   const json machine = with(kMachine, json::parse(R"({"read_gbps": "number",
       "read_gbps_after": "number", "gflops": "number", "last_level_cache_bytes": "integer"})"));
   EXPECT_EQ(wrong_in(document("bench step --rows 1,2 --context 8 --repeat 1"),
@@ -379,7 +379,7 @@ TEST_F(CliJson, train_heads_and_train_outputs_report_results) {
                 "steps": "integer", "places": "integer", "seconds": "number", "losses": "object",
                 "compute": "string", "accuracies": "array", "prompts": "integer"})")),
               "");
-    EXPECT_EQ(trained["steps"], 12) << "24 texts in fours, twice";
+    EXPECT_EQ(trained["steps"], 12) << "24 texts in batches of four, two epochs";
     ASSERT_EQ(trained["accuracies"].size(), 2u);
     EXPECT_EQ(trained["accuracies"][0].size(), 5u);
     std::ifstream file(out + "/accuracies.json");
@@ -425,7 +425,7 @@ TEST_F(CliJson, a_trained_cllm_decodes_by_jacobi_and_lookahead) {
   }
 }
 
-TEST_F(CliJson, model_score_of_one_task_and_level) {
+TEST_F(CliJson, model_score_reports_one_task_and_level) {
   const json scored = document("model score --task arith --level 3 --count 1");
   ASSERT_EQ(scored["scores"].size(), 1u) << scored;
   EXPECT_EQ(scored["scores"][0]["task"], "arith");
@@ -493,7 +493,7 @@ TEST_F(CliJson, each_device_reports_availability_and_reason) {
   }
 }
 
-// The plan by which a model that is too large is refused.
+// The memory plan, which also decides whether a model is too large.
 TEST_F(CliJson, model_info_reports_the_memory_of_a_run) {
   const std::string tiny = tiny_model();
   const json memory = document("model info " + tiny)["memory"];

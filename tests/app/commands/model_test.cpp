@@ -23,6 +23,24 @@ TEST_F(Cli, a_random_model_without_a_tokenizer_prints_a_note) {
   EXPECT_EQ(run("generate --prompt a --model " + folder + "/m").code, 3);
 }
 
+TEST_F(Cli, architectures_are_listed_and_others_refused_by_name) {
+  const json list = json::parse(run("model list-architectures --json").out);
+  ASSERT_EQ(list.size(), 9u);
+  EXPECT_EQ(list[0]["model_type"], "llama");
+  EXPECT_EQ(list[8]["gguf"], "gemma3");
+  const std::string text = run("model list-architectures").out;
+  for (const json& one : list)
+    EXPECT_NE(text.find(one["class"].get<std::string>()), std::string::npos) << one;
+  std::ofstream(folder + "/config.json") << R"({"model_type": "mamba", "hidden_size": 32})";
+  const Outcome made = run("model random --config " + folder + "/config.json " + folder + "/m");
+  EXPECT_EQ(made.code, 3);
+  EXPECT_NE(
+      made.err.find("model_type: found \"mamba\", expected llama (LlamaForCausalLM), mistral"),
+      std::string::npos)
+      << made.err;
+  EXPECT_NE(made.err.find("gemma3_text (Gemma3ForCausalLM)"), std::string::npos) << made.err;
+}
+
 TEST_F(Cli, a_model_without_a_tokenizer_is_valid_with_a_note) {
   const std::string tiny = tiny_model();
   for (const std::string command : {"model validate ", "model info "}) {
@@ -122,7 +140,7 @@ TEST_F(CliModel, saved_scores_are_reused_for_the_same_weights_only) {
   EXPECT_EQ(json::parse(run(ask).out)["scores"][0]["n_correct"], 1) << "read, not measured";
   make("2");
   EXPECT_EQ(json::parse(run(ask).out)["scores"][0]["n_correct"], 0) << "other weights";
-  EXPECT_EQ(run(score + " --split dev --write").code, 2) << "the card's scores are of test";
+  EXPECT_EQ(run(score + " --split dev --write").code, 2) << "the card has scores of the test split";
   EXPECT_EQ(run(score + " --split all").code, 2);
 }
 

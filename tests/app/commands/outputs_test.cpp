@@ -70,7 +70,7 @@ TEST_F(CliOutputs, training_does_not_overwrite_a_foreign_model) {
     SCOPED_TRACE(kind);
     expect_refused(train(kind, "--out " + mine), "mine: exists and is not empty");
     if (kind != "tokenizer")
-      expect_refused(train(kind, "--resume --out " + mine), "holds no run to go on with");
+      expect_refused(train(kind, "--resume --out " + mine), "has no run to resume");
     EXPECT_EQ(contents(mine), before);
   }
   expect_refused(train("target", "--out " + mine + "/config.json"), "found a file");
@@ -110,7 +110,8 @@ TEST_F(CliOutputs, training_does_not_overwrite_its_inputs) {
 TEST_F(CliOutputs, training_resumes_only_in_its_own_folder) {
   const std::string out = folder + "/run";
   ASSERT_EQ(train("target", "--out " + out).code, 0);
-  expect_refused(train("target", "--out " + out), "a run was saved here; go on with --resume");
+  expect_refused(train("target", "--out " + out),
+                 "this directory has a saved run; continue with --resume");
   EXPECT_EQ(train("target", "--resume --out " + out).code, 0);
   std::ofstream(folder + "/other.json")
       << R"({"name": "other", "mixture": {"sql": {"weight": 1}}, "model": {"layers": 1, "dim": 32,
@@ -126,7 +127,7 @@ TEST_F(CliOutputs, training_resumes_only_in_its_own_folder) {
   EXPECT_EQ(run("train target --export --recipe " + folder + "/small.json --out " + folder).code, 3)
       << "no checkpoint";
   fs::remove(out + "/checkpoint.bin");
-  expect_refused(train("target", "--resume --out " + out), "holds no run to go on with");
+  expect_refused(train("target", "--resume --out " + out), "has no run to resume");
 }
 
 TEST_F(CliOutputs, hidden_and_partial_files_are_ignored) {
@@ -204,7 +205,7 @@ TEST_F(CliOutputs, a_model_is_not_written_into_its_source) {
   EXPECT_EQ(contents(model), before);
 }
 
-// A file size limit as set by batch systems: its signal would kill the process.
+// Batch systems set a file size limit, whose signal would kill the process.
 TEST_F(CliOutputs, a_file_size_limit_acts_like_a_full_disk) {
   const auto refused = [&](const std::string& arguments, const std::string& file) {
     const Outcome outcome = shell("cd " + folder + "; ulimit -f 8; $DECOSCOPE " + arguments);
@@ -216,7 +217,7 @@ TEST_F(CliOutputs, a_file_size_limit_acts_like_a_full_disk) {
   ASSERT_EQ(shell("cd " + folder + "; $DECOSCOPE " + long_text + "--record whole.pdrun").code, 0);
   refused(long_text + "--record r.pdrun", "r.pdrun");
   EXPECT_FALSE(fs::exists(folder + "/r.pdrun"));
-  EXPECT_EQ(run("trace info " + folder + "/r-partial.pdrun").code, 0) << "what is whole is kept";
+  EXPECT_EQ(run("trace info " + folder + "/r-partial.pdrun").code, 0) << "complete frames are kept";
   refused(long_text + "--trace t.json", "t.json");
   EXPECT_FALSE(fs::exists(folder + "/t.json"));
   for (const std::string to : {"c.json", "c.csv", "c.txt", "c.pdrun"}) {

@@ -49,7 +49,7 @@ TEST_F(Cli, decoder_help_has_its_own_example_and_whole_numbers) {
 
 TEST_F(Cli, bench_step_help_explains_the_columns) {
   const std::string help = run("bench --help").out;
-  for (const char* column : {"\"of first\"", "\"roofline ms\"", "\"reached\""})
+  for (const char* column : {"\"vs first\"", "\"roofline ms\"", "\"reached\""})
     EXPECT_NE(help.find(column), std::string::npos) << help;
 }
 
@@ -464,12 +464,12 @@ TEST_F(Cli, a_full_disk_is_reported) {
 // IO10.
 TEST_F(Cli, no_free_descriptors_is_exit_4_and_one_line) {
   const std::string model = tiny_model();
-  // Read while the weights are open: needs a second descriptor.
+  // The program reads this card while the weights are open, which needs a second descriptor.
   std::ofstream(model + "/decoscope.json") << R"({"draft": "other"})";
   std::set<int> codes;
   int code = -1;
-  // Too few descriptors for the program's libraries, then too few for its files, then enough. The
-  // boundaries depend on this process's open files.
+  // At first there are too few descriptors for the program's libraries, then too few for its files,
+  // then enough. The boundaries depend on this process's open files.
   for (int n = 3; n < 64 && code != 0; n++) {
     const std::string limited = "(ulimit -n " + std::to_string(n) + " && exec ";
     const int status = std::system((limited + program_path() + " model info " + model + ") >" +
@@ -484,7 +484,7 @@ TEST_F(Cli, no_free_descriptors_is_exit_4_and_one_line) {
     EXPECT_NE(err.find("Too many open files"), std::string::npos) << err;
     EXPECT_TRUE(read_file(folder + "/out").empty());
   }
-  codes.erase(127);  // the loader's and the shell's
+  codes.erase(127);  // the exit code of the loader and of the shell
   codes.erase(2);
   EXPECT_EQ(codes, (std::set<int>{0, 4}));
 }
@@ -582,7 +582,7 @@ TEST_F(CliModel, a_prompt_longer_than_the_context_is_refused) {
   }
 }
 
-// The signal comes when the first tokens are printed, so while it decodes.
+// Sends the signal during decoding, when the first tokens have been printed.
 TEST_F(CliModel, ctrl_c_keeps_the_decoded_tokens) {
   std::ofstream(folder + "/press.sh")
       << "\"$@\" > " << folder << "/out 2> " << folder << "/err &\n"

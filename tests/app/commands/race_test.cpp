@@ -44,9 +44,9 @@ TEST(Notes, nothing_false_or_unknown_is_explained) {
 }
 
 TEST(Notes, a_step_faster_than_memory_is_explained) {
-  EXPECT_FALSE(app::beats_memory(0.9));
-  EXPECT_FALSE(app::beats_memory(1.02));
-  EXPECT_TRUE(app::beats_memory(4.74));
+  EXPECT_FALSE(app::is_faster_than_memory(0.9));
+  EXPECT_FALSE(app::is_faster_than_memory(1.02));
+  EXPECT_TRUE(app::is_faster_than_memory(4.74));
   EXPECT_NE(
       app::why_above_roofline(6 * kMB, 30 * kMB).find("(6.0 MB) are in the processor's cache"),
       std::string::npos);
@@ -54,9 +54,9 @@ TEST(Notes, a_step_faster_than_memory_is_explained) {
 }
 
 TEST(Notes, seed_with_one_prompt_runs_as_one_branch) {
-  EXPECT_EQ(app::why_alone(kRaced), "");
+  EXPECT_EQ(app::single_prompt_note(kRaced), "");
   const std::vector<std::string> raced{"ar", "seed"};
-  const std::string note = app::why_alone(raced);
+  const std::string note = app::single_prompt_note(raced);
   for (const char* part : {"seed: ", "one branch, which is mcsd", "--prompt-file"})
     EXPECT_NE(note.find(part), std::string::npos) << note;
   EXPECT_EQ(note.find('\n'), std::string::npos) << "one line";
@@ -64,7 +64,8 @@ TEST(Notes, seed_with_one_prompt_runs_as_one_branch) {
 
 TEST(Notes, a_difference_is_reported_with_both_margins) {
   const std::string words = app::difference_words({.at = 17, .margin = 0.00025f});
-  for (const char* part : {"token 17", "lead of the choice 0.00025,", "of ar's none, it had ended"})
+  for (const char* part :
+       {"token 17", "lead of its choice 0.00025,", "of ar's choice none, it had ended"})
     EXPECT_NE(words.find(part), std::string::npos) << words;
 }
 
@@ -115,7 +116,7 @@ TEST_F(CliRace, progress_advances_within_a_prompt) {
       << *shown;
 }
 
-TEST_F(CliRace, memory_figures_exclude_the_runs_own) {
+TEST_F(CliRace, load_progress_shows_the_size_of_the_weights) {
   const std::optional<std::string> shown =
       run_on_terminal({"generate", "--prompt", "a", "--max-tokens", "1"}, 100);
   NEEDS(shown, "cannot make a pseudo-terminal");
@@ -137,8 +138,8 @@ TEST_F(CliRace, progress_is_cut_at_the_terminal_width) {
   EXPECT_EQ(end - begin, 39u) << *shown;
 }
 
-/// Checks whether the note on slow races is due, from the printed speedup and the sizes. A printed
-/// 1.00 may have been either.
+/// Expects the note on slow races if the printed speedup is below 1 and the model fits the cache. A printed
+/// 1.00 may be rounded from either side of 1, so it is not checked.
 class CliNote : public CliRace {
  protected:
   void SetUp() override {
@@ -207,7 +208,7 @@ TEST_F(CliRace, seed_with_one_prompt_reports_one_branch) {
   EXPECT_FALSE(found["summary"][2].contains("branches"));
 }
 
-/// Five prompts, which SEED with two branches takes as two, two and one.
+/// Five prompts, which SEED with two branches decodes in groups of two, two and one.
 class CliRounds : public CliModel {
  protected:
   void SetUp() override {
@@ -322,8 +323,8 @@ TEST_F(CliRounds, a_recording_has_each_sequence_and_the_round_lanes) {
   EXPECT_FALSE(lanes.contains("draft branch 2"));
 }
 
-// The seventh prompt is in the second group: results of the first group are printed, and those of
-// the second before it.
+// The seventh prompt is in the second group. The program prints the results of the first group, and
+// those of the second group before this prompt.
 TEST_F(CliRounds, a_bad_prompt_fails_alone_after_finished_ones) {
   const std::string bad = folder + "/bad.jsonl";
   std::string too_long;
@@ -385,7 +386,7 @@ TEST_F(CliRounds, recorded_rows_are_timed_without_their_decoder) {
   EXPECT_NE(words.out.find("  of its rows\n"), std::string::npos) << words.out;
 }
 
-// Two models: the bundled target, and another with its vocabulary and other output.
+// The second model has the vocabulary of the bundled target and gives other output.
 TEST_F(CliRace, each_lane_is_compared_with_ar_of_its_own_model) {
   const std::string line =
       "compare --decoders ar,jacobi,jacobi@demo-draft --max-tokens 24 --ignore-eos --prompt-file " +
@@ -529,7 +530,7 @@ TEST_F(CliRace, approximate_tokens_are_separate_and_exact_ones_checked) {
   EXPECT_EQ(found.at("stop_reason"), "bound");
   EXPECT_EQ(found.at("steps"), 7);
   EXPECT_EQ(found.at("identical_to_ar"), true);
-  EXPECT_TRUE(found.at("speedup").is_null());  // of a part of the output
+  EXPECT_TRUE(found.at("speedup").is_null());  // the output is only a part of ar's
   EXPECT_FALSE(found.at("approximate_tokens").empty());
   const std::string text = found.at("text"), guessed = found.at("approximate");
   EXPECT_EQ(words.out, text + " ~" + guessed + "~\n");
@@ -568,7 +569,7 @@ TEST_F(CliRace, reason_prints_answers_and_their_cost) {
   const std::string words = run("reason cot --task kb --count 3 --batch 3").out;
   EXPECT_NE(words.find("in the window's text: " + share("guesses_in_text")), std::string::npos);
   EXPECT_NE(words.find("guessed anywhere: " + share("text_in_guesses")), std::string::npos);
-  // Each question stands above the output, its right answer below.
+  // Each question is above the output, its right answer below.
   for (const auto& item : found.at("items")) {
     const std::string question = item.at("question"), expected = item.at("expected");
     const std::string verdict = item.at("correct") ? "right" : "wrong";
@@ -597,7 +598,7 @@ TEST_F(CliRace, a_bound_is_found_on_questions_drawn_by_seed) {
   const auto drawn = nlohmann::json::parse(run(ask + " --sample-seed 7").out);
   EXPECT_EQ(drawn.at("n"), 3);
   EXPECT_EQ(drawn.at("sample_seed"), 7);
-  // Only records that can be asked count.
+  // Only records that are questions for a chain of thought count.
   EXPECT_GT(drawn.at("drawn_from"), 3);
   EXPECT_LE(drawn.at("drawn_from"), 40);
   EXPECT_EQ(drawn.at("bound"), 1);

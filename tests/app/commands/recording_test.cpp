@@ -128,7 +128,7 @@ TEST_F(CliModel, a_recording_of_generate_equals_a_live_run) {
   EXPECT_NE(lanes.find(",-1,length,"), std::string::npos) << lanes;  // agrees up to the end
 }
 
-TEST_F(CliModel, a_converted_recording_lies_beside_it_by_default) {
+TEST_F(CliModel, convert_writes_beside_the_recording_by_default) {
   const std::string recording = folder + "/a.pdrun";
   ASSERT_EQ(run("generate --prompt 'Anna has' --max-tokens 4 --record " + recording).code, 0);
   const Outcome outcome = run("trace convert --json " + recording);

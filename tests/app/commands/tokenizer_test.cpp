@@ -46,6 +46,53 @@ class CliTokenizer : public Cli {
   std::unique_ptr<engine::Tokenizer> tokenizer_;
 };
 
+const std::string kByteLevel = DECOSCOPE_SOURCE_DIR "/tests/fixtures/bpe/llama3";
+
+TEST_F(Cli, model_tokenize_prints_ids_and_pieces) {
+  const Outcome text = run("model tokenize " + kByteLevel + " --text 'the caf\u00E9'");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, testing::EndsWith(" tokens\n"));
+  EXPECT_THAT(text.out, testing::HasSubstr("  the\n"));
+
+  const auto tokens = [&](const std::string& arguments) {
+    const Outcome outcome = run("model tokenize " + kByteLevel + " --json " + arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  };
+  const json plain = tokens("--text 'a<|eot_id|>\u00E9'");
+  const json special = tokens("--special --text 'a<|eot_id|>\u00E9'");
+  std::string joined;
+  for (const std::string piece : plain.at("pieces")) joined += piece;
+  EXPECT_THAT(joined, testing::StartsWith("a<|eot_id|>"));
+  EXPECT_EQ(plain.at("tokens").size(), plain.at("pieces").size());
+  EXPECT_EQ(special.at("pieces").at(0), "<|begin_of_text|>");
+  EXPECT_EQ(special.at("pieces").at(2), "<|eot_id|>");
+  EXPECT_EQ(tokens("--text ''").at("tokens"), json::array());
+}
+
+TEST_F(Cli, model_tokenize_reads_files_of_prompts) {
+  std::ofstream(folder + "/prompts.jsonl") << R"({"prompt": "one"})"
+                                           << "\n\n"
+                                           << R"({"id": 7, "prompt": "two\u0000"})"
+                                           << "\n";
+  const Outcome outcome = run("model tokenize " + kByteLevel + "/tokenizer.json --json --file " +
+                              folder + "/prompts.jsonl");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 2);
+  const Outcome bundled = run("model tokenize tiny --text 'the cat'");
+  EXPECT_EQ(bundled.code, 0) << bundled.err;
+}
+
+TEST_F(Cli, model_tokenize_refuses_in_one_line) {
+  EXPECT_EQ(run("model tokenize " + kByteLevel).code, 2);
+  EXPECT_EQ(run("model tokenize tiny --text a --file b").code, 2);
+  std::ofstream(folder + "/tokenizer.json") << R"({"model":{"type":"WordPiece"}})";
+  const Outcome refused = run("model tokenize " + folder + "/tokenizer.json --text a");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, testing::HasSubstr("model.type: found \"WordPiece\", expected \"BPE\""));
+  EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1);
+}
+
 TEST_F(CliTokenizer, symbols_in_a_prompt_are_ids_or_text) {
   const TokenId pad = 502;  // from added_tokens.json, the third
   const std::vector<TokenId> ids = prompt_tokens("--prompt '<s>a[PAD]</s>'");

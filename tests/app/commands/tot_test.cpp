@@ -104,7 +104,7 @@ TEST_F(CliTot, an_item_holds_all_generations_in_search_order) {
     std::size_t at = 0;
     for (const std::string& piece : pieces) {
       const std::size_t here = text.find(piece, at);
-      ASSERT_NE(here, std::string::npos) << piece << "\nbehind " << at << " of\n" << text;
+      ASSERT_NE(here, std::string::npos) << piece << "\nnot found after " << at << " of\n" << text;
       at = here + piece.size();
     }
     n_tokens += item["tokens"].get<int>();
@@ -177,7 +177,8 @@ TEST_F(CliTot, seed_reports_waits_and_costs_of_its_branches) {
   EXPECT_NE(words.out.find("branches waited"), std::string::npos) << words.out;
 }
 
-// Alternating on one thread, so the set of active branches does not depend on time.
+// The models take turns on one thread (overlap=never), so the set of active branches does not depend on
+// time.
 TEST_F(CliTot, three_seed_branches_cost_three_caches_and_one_model) {
   const std::string ask =
       "reason tot --count 1 --depth 1 --decoder seed --set overlap=never --set branches=";
@@ -201,7 +202,7 @@ TEST_F(CliTot, prints_the_tree_with_values_and_the_answer_path) {
   std::istringstream text(outcome.out);
   for (std::string line; std::getline(text, line);) {
     if (line.find("no. score  fate ") != std::string::npos) {
-      EXPECT_EQ(n_path + n_pruned + n_thoughts, 0) << "it stands above the thoughts";
+      EXPECT_EQ(n_path + n_pruned + n_thoughts, 0) << "the header is above the thoughts";
       for (const char* sign : {"> path of the answer", "? no score", "- not evaluated"})
         EXPECT_NE(line.find(sign), std::string::npos) << line;
       n_heads++;

@@ -53,7 +53,8 @@ TEST(Csv, steps_have_units_and_the_streams_numbers) {
   EXPECT_THAT(lines[2], StartsWith("1,1,0.16,0.0835,3,2,2,2,0,0,3,0.001,0.08,0.002,0.0005,0.095,"));
 }
 
-// A model's draft rows are known once the draft is reported: before that the count is empty, not 0.
+// The number of draft rows is known only after the draft was reported; before that the cell is
+// empty, not 0.
 TEST(Csv, incomplete_steps_have_no_row_or_no_row_count) {
   std::vector<Event> events = test::small_stream();
   for (Event& event : events)
@@ -170,8 +171,9 @@ TEST(Describe, a_checked_run_names_its_plain_run) {
   for (const Event& event : events) timeline.apply(event);
   const std::string text = describe(timeline);
   EXPECT_THAT(text, HasSubstr("Identical to plain decoding over 8 tokens."));
-  EXPECT_THAT(text,
-              HasSubstr("Speedup: -, the plain run it was checked against is not among these."));
+  EXPECT_THAT(
+      text,
+      HasSubstr("Speedup: -, the plain run that it was compared with is not in this recording."));
 }
 
 TEST(TraceTool, info_prints_counts_runs_and_duration) {
@@ -268,7 +270,7 @@ TEST(TraceTool, validate_accepts_only_complete_files) {
   recorder.close();
   const app::TraceAnswer odd = app::trace_validate(folder / "odd.pdrun");
   EXPECT_FALSE(odd.ok);
-  EXPECT_THAT(odd.text, HasSubstr("no such run"));
+  EXPECT_THAT(odd.text, HasSubstr("no run with this number"));
 }
 
 TEST(TraceTool, convert_follows_the_file_extension) {
@@ -355,7 +357,7 @@ TEST(TraceTool, an_interrupted_conversion_leaves_no_file) {
         done = true;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::Cancelled) << error.what();
-        EXPECT_EQ(n_files(), n_before) << i << " stopped at question " << n_stopped;
+        EXPECT_EQ(n_files(), n_before) << i << " stopped at check " << n_stopped;
       }
     }
     EXPECT_GE(n_stopped, at_least[i]) << i;

@@ -1,4 +1,4 @@
-// A lost display, or one without OpenGL: the program ends in order with a message.
+// If the display is lost or has no OpenGL, the program ends in order with a message.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kSoon = 120s;
 
-// A display of this process, to be closed under the program.
+// An X server of this test, which the test kills while the program uses it.
 class OwnDisplay {
  public:
   explicit OwnDisplay(const char* extension_off) {
@@ -62,7 +62,7 @@ class OwnDisplay {
 class Ends : public testing::Test {
  protected:
   void SetUp() override {
-    display::ready();  // its settings stay for later tests
+    display::ready();  // later tests keep the settings that it makes
     const char* had = std::getenv("DISPLAY");
     before = had ? had : "";
     setenv("LIBGL_ALWAYS_SOFTWARE", "1", 1);
@@ -70,7 +70,7 @@ class Ends : public testing::Test {
   void TearDown() override {
     if (!before.empty()) setenv("DISPLAY", before.c_str(), 1);
   }
-  // Arguments that start the picture's race at once.
+  // Arguments that start the picture's race immediately.
   std::vector<std::string> race() const {
     return {"--screenshot", folder + "/race.png", "--scale", "4x2"};
   }
@@ -105,8 +105,9 @@ TEST_F(Ends, a_display_without_opengl_is_reported) {
   EXPECT_EQ(end.err.find("terminate"), std::string::npos) << end.err;
 }
 
-// The unscaled model needs a tenth of this: only a race at the window's own scale reaches it. The
-// user's settings are neither read nor written.
+// True if the program reaches 170 MB of private memory. The unscaled model needs a tenth of this,
+// so only a race at the window's own scale reaches it. The user's settings are neither read nor
+// written.
 bool races_at_the_windows_scale(const std::vector<std::string>& arguments,
                                 const std::string& folder) {
   setenv("XDG_CONFIG_HOME", folder.c_str(), 1);

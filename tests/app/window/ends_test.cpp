@@ -32,7 +32,7 @@ fs::path model() {
   return fs::path(assets_folder()) / "models/demo-target";
 }
 
-// A run without an end.
+// A run that ends only when it is stopped.
 engine::StartRun long_run() {
   engine::StartRun start;
   start.model = model().string();
@@ -101,7 +101,7 @@ TEST(WindowEnds, a_missing_display_ends_the_engine) {
     unsetenv("DISPLAY");
 }
 
-// The engine hangs while it reports a failed command, as in a GPU call.
+// The engine hangs while it reports a failed command, like in a GPU call that does not return.
 struct HangingScene : Scene {
   HangingScene() {
     events.on_arrival([this] {

@@ -127,7 +127,7 @@ TEST(WindowWithEngine, a_lane_with_a_draft_model_races_and_fills_its_panels) {
       IM_CHECK(step.drafted.tree.n_rows() == 1 || !step.drafted.forwards.empty());
     }
     IM_CHECK_GT(n_told, 10);
-    // Alone on the Live screen it has a tree.
+    // The Live screen shows only the selected run, with its tree.
     shell.show(ui::Screen::Live);
     shell.selection().run = run.id();
     ctx->Yield(3);
@@ -248,7 +248,7 @@ TEST(WindowTasks, every_task_has_its_own_description) {
 TEST(WindowWithEngine, a_tree_of_thoughts_can_be_stopped_and_run_again) {
   play("tree_stop", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().mode = ui::SetupMode::Tree;
-    // Held, so that the search is running when the stop arrives, on any machine.
+    // The search starts held, so it is running when the stop arrives, on any machine.
     shell.form().start_held = true;
     ctx->Yield(3);
     ctx->ItemClick("//##top/###run");
@@ -335,7 +335,7 @@ TEST(WindowWithEngine, a_stop_during_prefill_is_not_a_failure) {
     ctx->Yield(3);
     shell.perform(ui::Action::Run);  // the model is loaded after this run
     IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
-    // Long enough that the stop finds the run in prefill, however late this thread is.
+    // The prompt is long enough that the stop arrives during prefill, however late this thread is.
     for (int i = 0; i < 120; i++) shell.form().prompt += " and 7 more";
     shell.form().max_tokens = 100;
     shell.form().ignore_eos = true;

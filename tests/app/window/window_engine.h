@@ -26,6 +26,7 @@ inline std::filesystem::path assets() {
   return assets_folder();
 }
 
+/// A catalog with all decoders, the bundled model, one prompt and all reasoning tasks.
 inline ui::Catalog catalog() {
   ui::Catalog all;
   for (const engine::DecoderInfo& info : engine::decoders()) {
@@ -56,16 +57,19 @@ inline void play(const char* name, const scripted::Script& script, ui::WindowOpt
   scripted::in_window(name, events, commands, catalog(), script, std::move(options));
 }
 
+/// The timeline of the live session.
 inline const engine::Timeline& timeline(ui::Shell& shell) {
   return shell.session().live().timeline;
 }
 
+/// Steps of all runs so far.
 inline std::int64_t n_steps(ui::Shell& shell) {
   std::int64_t n = 0;
   for (const engine::RunRecord& run : timeline(shell).runs()) n += run.totals.n_steps;
   return n;
 }
 
+/// True if there are runs and all have ended.
 inline bool all_over(ui::Shell& shell) {
   const auto runs = timeline(shell).runs();
   return !runs.empty() && std::all_of(runs.begin(), runs.end(), [](auto& r) { return r.over(); });

@@ -17,7 +17,7 @@ struct OddJson {
 };
 
 std::vector<OddJson> odd_json();
-/// The text for a message: printable, at most 60 bytes.
+/// Formats the entry for a message: its category and the first 60 bytes, made printable.
 std::string shown(const OddJson& odd);
 
 }  // namespace engine::test

@@ -23,7 +23,7 @@
 namespace engine::test {
 namespace {
 
-/// The Error's message, or nothing if `action` succeeded. Other exceptions fail the test.
+/// Returns the Error's message, or "" if `action` succeeded. Other exceptions fail the test.
 std::string refusal_of(const std::function<void()>& action) {
   try {
     action();
@@ -41,7 +41,7 @@ struct Reader {
   std::function<void(const std::string& value)> read_with;  // throws Error(BadInput)
 };
 
-/// True for single values; brackets and separators would change the enclosing document.
+/// True for one valid value on one line. Other texts would change the enclosing document.
 bool is_value(const OddJson& odd) {
   return odd.verdict == Verdict::Accept && odd.text.find('\n') == std::string::npos;
 }
@@ -92,7 +92,7 @@ TEST(OddJson, odd_traces_are_read_or_refused) {
     const TraceCheck whole = check_trace_text(odd.text);
     EXPECT_FALSE(whole.ok()) << shown(odd);
     const TraceCheck inside = check_trace_text(head + odd.text + "}}]}");
-    // Perfetto cannot read escaped surrogates, so they are a problem of their own.
+    // Perfetto cannot read escaped surrogates, so check_trace_text() reports them.
     const bool escaped = odd.text.find("\\ud8") + 1 || odd.text.find("\\uD8") + 1;
     if (is_value(odd)) {
       EXPECT_EQ(inside.ok(), !escaped) << shown(odd);

@@ -1,4 +1,5 @@
-// Files written as a whole, and opening files when descriptors run out.
+// Output files appear only when complete, and opening a file without a free descriptor fails
+// cleanly.
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -50,7 +51,7 @@ TEST(OutputFile, no_free_descriptors_is_a_resource_error) {
   EXPECT_FALSE(std::filesystem::exists(folder / "new.pdrun"));
 }
 
-TEST(OutputFile, a_number_goes_before_the_ending) {
+TEST(OutputFile, numbered_names_keep_their_extension) {
   EXPECT_EQ(numbered("a.b/run.json", 1), "a.b/run.json");
   EXPECT_EQ(numbered("a.b/run.json", 2), "a.b/run-2.json");
   EXPECT_EQ(numbered("run.v1.json.gz", 3), "run.v1-3.json.gz");
@@ -59,7 +60,7 @@ TEST(OutputFile, a_number_goes_before_the_ending) {
   EXPECT_EQ(numbered("a.b/.run", 2), "a.b/.run-2");
 }
 
-TEST(OutputFile, an_existing_file_makes_it_take_the_next_free_name) {
+TEST(OutputFile, an_existing_name_gets_the_next_free_number) {
   const Folder folder;
   for (const char* name : {"a.txt", "a-2.txt", "a-3.txt"}) {
     OutputFile file(folder / "a.txt", {}, OutputFile::IfExists::NewName);
@@ -74,7 +75,7 @@ TEST(OutputFile, an_existing_file_makes_it_take_the_next_free_name) {
 }
 
 // IO10.
-TEST(RecordingTap, a_recording_that_cannot_start_leaves_the_run_alone) {
+TEST(RecordingTap, events_pass_if_the_recording_cannot_start) {
   const Folder folder;
   const auto result = test::run_in_child([&]() -> std::string {
     if (!test::use_up_descriptors()) return "no limit";

@@ -71,7 +71,7 @@ TEST_F(Config, missing_parts_are_listed) {
   write_file(dir_ / "tokenizer.json", "{}");
   EXPECT_THAT(refused(good_),
               AllOf(HasSubstr("tokenizer.json: tokenizer: found no tokenizer.model"),
-                    HasSubstr("copy the one the model was published with")));
+                    HasSubstr("copy the tokenizer.model of this model")));
   EXPECT_EQ(open(good_, {.needs_tokenizer = false}).tokenizer, nullptr);
 }
 
@@ -230,7 +230,7 @@ TEST_F(Config, an_unknown_family_is_refused_with_the_known_ones) {
 }
 
 // CF20.
-TEST_F(Config, tied_embeddings_with_a_head_are_noted) {
+TEST_F(Config, a_stored_lm_head_overrides_tied_embeddings) {
   const ModelFiles files = open(with("tie_word_embeddings", "true"));
   EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("tie_word_embeddings"),
                                             HasSubstr("lm_head.weight is used"))));
@@ -253,7 +253,7 @@ TEST_F(Config, quantised_weights_are_refused_with_their_method) {
 }
 
 // CF22.
-TEST_F(Config, the_stored_dtype_counts_and_a_difference_is_noted) {
+TEST_F(Config, a_dtype_unlike_the_stored_one_gives_a_notice) {
   std::string config = replaced(good_, "\"dtype\": \"bfloat16\"", "\"dtype\": \"float32\"");
   const ModelFiles files = open(config);
   EXPECT_EQ(files.stored_dtype, kernels::DType::BF16);
@@ -261,7 +261,7 @@ TEST_F(Config, the_stored_dtype_counts_and_a_difference_is_noted) {
 }
 
 // CF23.
-TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
+TEST_F(Config, eos_ids_are_checked_and_missing_ones_reported) {
   std::filesystem::remove(dir_ / "generation_config.json");
   EXPECT_EQ(open(with("eos_token_id", "[2, 7]")).config.eos_ids, (std::vector<TokenId>{2, 7}));
   for (const char* value : {"1.5", "\"</s>\"", "[[2]]"}) {
@@ -270,7 +270,7 @@ TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
   }
   for (const char* value : {"", "null", "[]"}) {
     EXPECT_THAT(open(with("eos_token_id", value)).notices,
-                Contains(HasSubstr("will stop only at length")));
+                Contains(HasSubstr("generation ends only at the length limit")));
   }
   for (const char* value : {"-1", "300", "[2, 300]"}) {
     const ModelFiles files = open(with("eos_token_id", value));
@@ -278,7 +278,8 @@ TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
     EXPECT_THAT(files.notices,
                 Contains(HasSubstr("is not an id of the vocabulary (300): ignored")));
   }
-  // The other file's end ids, unless it has none; ids outside the vocabulary count as ids.
+  // eos_token_id of generation_config.json takes precedence unless it is null or an empty list. It
+  // also does if all its ids lie outside the vocabulary.
   const auto ends = [&](const char* text) {
     write_file(dir_ / "generation_config.json", text);
     return open(good_).config.eos_ids;
@@ -322,7 +323,8 @@ TEST_F(Config, transformers_4_and_5_spell_the_same_model) {
   }
 }
 
-/// Values of rope_parameters and max_position_embeddings.
+/// A config's rope_parameters and max_position_embeddings (`stated`), and the context length
+/// expected from them.
 struct Scaling {
   const char* rope;
   int stated, context;
@@ -382,7 +384,7 @@ TEST_F(Config, rope_lengths_equal_those_of_transformers) {
   files = open(replaced(yarn, "{", R"({"original_max_position_embeddings": 128,)"));
   EXPECT_EQ(files.config.rope.original_max_seq_len, 128);
   EXPECT_EQ(files.config.max_seq_len, 512);
-  // The old object takes precedence if both are present.
+  // rope_scaling, the older name, takes precedence over rope_parameters.
   files = open(replaced(yarn, "\"rope_scaling\": null",
                         R"("rope_scaling": {"type": "linear", "factor": 2.0})"));
   EXPECT_EQ(files.config.rope.type, RopeConfig::Type::Linear);
@@ -390,7 +392,7 @@ TEST_F(Config, rope_lengths_equal_those_of_transformers) {
   EXPECT_THAT(files.notices, Contains(HasSubstr("using rope_scaling, as transformers does")));
 }
 
-TEST_F(Config, a_context_beyond_the_models_is_noted) {
+TEST_F(Config, a_context_longer_than_the_models_gives_a_notice) {
   ModelFiles files = open(good_, {.context = 100});
   EXPECT_EQ(files.config.max_seq_len, 100);
   EXPECT_THAT(files.notices, IsEmpty());
@@ -400,7 +402,7 @@ TEST_F(Config, a_context_beyond_the_models_is_noted) {
   FileLimits limits;
   limits.max_seq_len = 900;
   EXPECT_THROW(open(good_, {.context = 1000, .limits = limits}), Error);
-  // A window is applied as soon as the context exceeds it.
+  // A sliding window takes effect if the context is longer than the window.
   std::string mistral = replaced(good_, "LlamaForCausalLM", "MistralForCausalLM");
   mistral =
       replaced(replaced(mistral, "\"llama\"", "\"mistral\""), "{", "{\"sliding_window\": 300,");
@@ -489,7 +491,7 @@ TEST_F(GenerationConfig, an_invalid_default_is_refused_when_applied) {
   }
 }
 
-TEST_F(Config, qwen2_windows_by_layer_number_or_by_layer_types) {
+TEST_F(Config, qwen2_reads_max_window_layers_or_layer_types) {
   const std::string qwen = R"({"model_type": "qwen2", "hidden_size": 64, "intermediate_size": 96,
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300,
     "max_position_embeddings": 256, "use_sliding_window": true, "sliding_window": 32, )";
@@ -498,17 +500,17 @@ TEST_F(Config, qwen2_windows_by_layer_number_or_by_layer_types) {
     return read_model_config(dir_ / "config.json");
   };
   EXPECT_TRUE(read("\"max_window_layers\": 1}").qkv_bias);
-  EXPECT_EQ(read("\"max_window_layers\": 1}").n_full_layers, 1);
+  EXPECT_EQ(read("\"max_window_layers\": 1}").layer_kinds, global_then_local(1, 3));
   EXPECT_EQ(read("\"max_window_layers\": 28}").sliding_window, 0);
   const char* kTypes =
       R"("layer_types": ["full_attention", "sliding_attention", "sliding_attention"]})";
-  EXPECT_EQ(read(kTypes).n_full_layers, 1);
+  EXPECT_EQ(read(kTypes).layer_kinds, global_then_local(1, 3));
   EXPECT_EQ(read(kTypes).sliding_window, 32);
-  EXPECT_THAT(
-      refusal([&] {
-        read(R"("layer_types": ["sliding_attention", "full_attention", "full_attention"]})");
-      }),
-      HasSubstr("layer_types: found \"full_attention\" for layer 1"));
+  const ModelConfig mixed =
+      read(R"("layer_types": ["sliding_attention", "full_attention", "sliding_attention"]})");
+  EXPECT_EQ(mixed.window_of(0), 32);
+  EXPECT_EQ(mixed.window_of(1), 0);
+  EXPECT_EQ(mixed.window_of(2), 32);
   EXPECT_THAT(refusal([&] { read(R"("layer_types": ["full_attention"]})"); }),
               HasSubstr("1 entries"));
 }

@@ -1,4 +1,4 @@
-// Directories of draft heads: written and read back, and with one fault at a time.
+// Directories of draft heads are read back as written, and refused with one fault at a time.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -120,8 +120,8 @@ TEST_P(HeadsDirectory, a_missing_or_misshapen_tensor_is_named) {
   HeadsConfig other = config_of(GetParam());
   other.n_heads = 2;
   write_heads(dir_.path(), other, *random_heads(other, 3), kernels::DType::F32);
-  EXPECT_THAT(refused(good_), HasSubstr("there being 3 heads"));
-  // A surplus head is no fault: it is not used.
+  EXPECT_THAT(refused(good_), HasSubstr("for 3 heads"));
+  // A surplus head is ignored with a notice.
   other.n_heads = 4;
   write_heads(dir_.path(), other, *random_heads(other, 3), kernels::DType::F32);
   write_file(dir_ / "config.json", good_);
@@ -174,7 +174,7 @@ TEST_P(EncoderFields, invalid_fields_are_named) {
               AllOf(HasSubstr("heads.0.weight"), HasSubstr("[40, 32]"), HasSubstr("[40, 16]")));
 }
 
-TEST_P(EncoderFields, without_attention_span_only_hidden_states_are_seen) {
+TEST_P(EncoderFields, sees_committed_grams_defaults_to_false) {
   HeadsConfig config = config_of(HeadsKind::Chimera);
   config.sees_committed_grams = false;
   write(config);
@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(Of, EncoderFields, testing::Values(HeadsKind::Chimera),
   return std::string("chimera");
 });
 
-TEST(HeadsOfCard, only_names_are_read) {
+TEST(HeadsOfCard, a_card_holds_names_but_no_paths) {
   const Folder dir;
   EXPECT_EQ(heads_of_card(dir.path(), HeadsKind::Medusa), "");
   write_file(dir / "decoscope.json", R"({"draft": "d", "medusa": "demo-medusa"})");

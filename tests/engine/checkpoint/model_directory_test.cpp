@@ -126,7 +126,7 @@ TEST(ModelDirectory, the_card_names_the_model_before_consistency_training) {
   EXPECT_THAT(message, HasSubstr("before"));
 }
 
-TEST(ModelDirectory, a_named_model_is_searched_nearby_then_bundled) {
+TEST(ModelDirectory, a_name_means_a_sibling_or_a_bundled_model) {
   const Folder dir;
   const std::string here = std::filesystem::canonical(dir.path()).string();
   const std::string family = here + "/family", assets = here + "/assets";
@@ -171,8 +171,8 @@ TEST(RandomTensors, depend_only_on_seed_name_and_index) {
   }
 }
 
-// 19,200 draws: the mean's standard error is sigma / 139, the variance's relative one 0.0102, the
-// fourth moment's 0.07; each may be off by five of those.
+// With 19,200 draws of z the standard errors are 1 / 139 (mean), 0.0102 (variance) and 0.07 (fourth
+// moment). Allow five of each.
 TEST(RandomTensors, are_normal_with_deviation_0_02) {
   const std::vector<float> values =
       f32_of(random_tensors(small_config(), 5)->read("model.embed_tokens.weight"));

@@ -32,13 +32,14 @@ void rename_tensors(const std::string& path, const std::string& from, const std:
   write_file(path, safetensors(header, std::string_view(bytes).substr(sizeof n + n)));
 }
 
-TEST(OtherFormats, the_prefix_of_a_wrapper_is_named) {
+TEST(OtherFormats, a_wrappers_tensor_prefix_is_named) {
   const Folder dir;
   write_small_model(dir);
   rename_tensors(dir / "model.safetensors", "\"model.", "\"module.model.");
-  EXPECT_THAT(refusal([&] { open_model(dir.path()); }),
-              AllOf(HasSubstr("found \"module.model.embed_tokens.weight\""),
-                    HasSubstr("without \"module.\" in front"), HasSubstr("save_pretrained(DIR)")));
+  EXPECT_THAT(
+      refusal([&] { open_model(dir.path()); }),
+      AllOf(HasSubstr("found \"module.model.embed_tokens.weight\""),
+            HasSubstr("without the prefix \"module.\""), HasSubstr("save_pretrained(DIR)")));
 }
 
 TEST(OtherFormats, an_eagle_draft_is_named) {
@@ -50,7 +51,7 @@ TEST(OtherFormats, an_eagle_draft_is_named) {
 
 TEST(OtherFormats, heads_of_other_methods_are_named) {
   const auto found = [](const std::string& config) {
-    return in_place_of_heads(parse_json(config, "config.json")).found;
+    return recognise_heads_config(parse_json(config, "config.json")).found;
   };
   EXPECT_THAT(found(R"({"hydra_num_heads": 4})"), HasSubstr("Hydra"));
   EXPECT_THAT(found(R"({"architectures": ["LlamaForCausalLMEagle3"]})"), HasSubstr("EAGLE"));
@@ -58,7 +59,7 @@ TEST(OtherFormats, heads_of_other_methods_are_named) {
   EXPECT_THAT(found(R"({"architectures": ["MLPSpeculatorPreTrainedModel"]})"),
               HasSubstr("MLP speculator"));
   EXPECT_THAT(found(R"({"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4})"),
-              HasSubstr("a model, not heads"));
+              HasSubstr("a model instead of heads"));
   EXPECT_THAT(found("{}"), IsEmpty());
   EXPECT_THAT(found("[]"), IsEmpty());
 }
@@ -68,19 +69,19 @@ TEST(OtherFormats, hub_ids_are_distinguished_from_paths) {
                          "https://huggingface.co/lmsys/vicuna-7b-v1.3/",
                          "https://huggingface.co/lmsys/vicuna-7b-v1.3/tree/main",
                          "https://huggingface.co/lmsys/vicuna-7b-v1.3/blob/main/config.json"})
-    EXPECT_THAT(in_place_of_directory(id).way_on, HasSubstr("download lmsys/vicuna-7b-v1.3 "));
+    EXPECT_THAT(recognise_path(id).advice, HasSubstr("download lmsys/vicuna-7b-v1.3 "));
   for (const char* path : {"/nothing/here", "nothing", "a/b/c", "./a", "../a", "a/", "/a", ""})
-    EXPECT_FALSE(in_place_of_directory(path).is_known()) << path;
+    EXPECT_FALSE(recognise_path(path).is_known()) << path;
 }
 
 TEST(OtherFormats, a_model_in_a_subfolder_is_named) {
   const Folder dir;
   std::filesystem::create_directories(dir / "snapshots/abc");
   write_file(dir / "snapshots/abc/config.json", "{}");
-  EXPECT_THAT(in_place_of_weights(dir.path()).way_on, HasSubstr("snapshots/abc"));
+  EXPECT_THAT(recognise_directory(dir.path()).advice, HasSubstr("snapshots/abc"));
   std::filesystem::create_directory(dir / "inner");
   write_file(dir / "inner/config.json", "{}");
-  EXPECT_THAT(in_place_of_weights(dir.path()).found, HasSubstr("in its folder inner"));
+  EXPECT_THAT(recognise_directory(dir.path()).found, HasSubstr("in its folder inner"));
 }
 
 TEST(OtherFormats, other_file_formats_are_recognised) {
@@ -104,8 +105,8 @@ TEST(OtherFormats, other_file_formats_are_recognised) {
   for (const char* none : {"", "{}", "plain", "<"}) EXPECT_EQ(recognised_as(none), "") << none;
 }
 
-// Config without model_type: sizes come from the tensors; weights have their published names. One
-// and two layers per head.
+// Published Medusa heads, with one and two layers per head: the config lacks model_type, sizes come
+// from the tensors, and the weights are in medusa_lm_head.safetensors.
 TEST(OtherFormats, published_medusa_heads_are_opened) {
   for (const int n_layers : {1, 2}) {
     const Folder dir;
@@ -138,7 +139,7 @@ TEST(OtherFormats, published_medusa_heads_are_opened) {
   }
 }
 
-// A link out of the directory is refused for heads as for models.
+// A symbolic link that leads out of the directory is refused, as for models.
 TEST(OtherFormats, published_heads_must_lie_inside_their_directory) {
   const Folder dir, elsewhere;
   HeadsConfig config;

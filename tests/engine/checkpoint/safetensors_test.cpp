@@ -104,7 +104,7 @@ TEST(Safetensors, a_file_shorter_than_its_header_length_is_refused) {
 
 // ST02.
 TEST(Safetensors, an_overflowing_length_is_refused_without_allocating) {
-  // The first refusal loads the program's own code pages.
+  // The first refusal loads code pages, which the measurements below should not include.
   refused(header_bytes(3) + "{}");
   for (const std::uint64_t length : {~0ull, 1ull << 63, ~0ull - 7}) {
     const std::string bytes = header_bytes(length) + "{}";
@@ -314,8 +314,7 @@ TEST(Safetensors, control_characters_in_names_are_escaped) {
   EXPECT_THAT(refused_header("{" + tensor(std::string(1 << 20, 'n'), "[1]", "[0,1]") + "}", "x"),
               AllOf(HasSubstr("1048576 bytes"), HasSubstr("nnn...")));
   for (const char* name : {"a\\u0000b", "a\\nb", "\\u001b[31mred", "a\\u202eb"}) {
-    // The header has a second fault, so the message shows the name; refusal() looks for control
-    // bytes.
+    // A second fault makes the message show the name; refusal() fails on control bytes in it.
     const std::string message = refused_header("{" + tensor(name, "[2]", "[0,1]") + "}", "x");
     EXPECT_THAT(message, testing::ContainsRegex("x00|x0a|x1b|u.202e"));
     EXPECT_EQ(
@@ -352,7 +351,7 @@ TEST(Safetensors, too_many_tensors_are_refused) {
   }
   reset_peak();
   const std::int64_t before = status_bytes("VmHWM:");
-  const std::clock_t start = std::clock();  // of this process: the machine may be busy
+  const std::clock_t start = std::clock();  // CPU time, as the machine may be busy
   EXPECT_THAT(refusal([&] { SafetensorsFile::open(dir / "x"); }),
               HasSubstr("more than 1000000 tensors"));
   if (kSanitized) return;
@@ -429,7 +428,7 @@ TEST(Safetensors, a_non_regular_file_is_refused_at_once) {
 // ST29.
 TEST(Safetensors, an_unreadable_file_is_refused_with_the_reason) {
   const Folder dir;
-  chmod(dir.path().c_str(), 0755);  // the file's own mode is what counts
+  chmod(dir.path().c_str(), 0755);  // only the file's own mode denies access
   write_file(dir / "open", small_safetensors());
   write_file(dir / "secret", small_safetensors());
   chmod((dir / "open").c_str(), 0644);

@@ -20,8 +20,12 @@ ModelConfig small_config(bool tied) {
 }
 
 TEST(Scale, scaled_models_choose_the_same_tokens_bit_for_bit) {
-  for (const bool tied : {true, false}) {
-    const TestModel model = random_model("m", small_config(tied), 23);
+  ModelConfig fused = small_config(true);
+  fused.fused_projections = true;
+  for (const ModelConfig& config :
+       {small_config(true), small_config(false), fused, with_multipliers(small_config(true)),
+        with_post_norms(small_config(true))}) {
+    const TestModel model = random_model("m", config, 23);
     const std::vector<TokenId> prompt = random_tokens(61, 101, 2);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto plain = load(device, model, dtype);
@@ -46,7 +50,7 @@ TEST(Scale, scaled_models_choose_the_same_tokens_bit_for_bit) {
   }
 }
 
-TEST(Scale, automatic_scale_is_the_smallest_beyond_the_cpu_cache) {
+TEST(Scale, auto_scale_is_the_smallest_over_three_cache_sizes) {
   ModelConfig c = odd_config();
   c.dim = 256;
   c.hidden_dim = 768;

@@ -144,8 +144,8 @@ TEST_F(Shards, shard_names_outside_the_directory_are_refused) {
 
 // CF02.
 TEST_F(Shards, no_file_outside_the_directory_is_opened) {
-  // The files that these names lead to exist and are valid: only the name keeps them from being
-  // read.
+  // The named files exist and are valid, so only the check of the name keeps them from being
+  // opened.
   const Folder outside;
   const std::string model = outside / "model", shard = read_file(dir_ / kFirst);
   std::filesystem::copy(dir_.path(), model, std::filesystem::copy_options::recursive);
@@ -286,15 +286,16 @@ TEST_F(Shards, extra_tensors_are_counted_in_one_notice) {
   const Tensor scalar{kernels::DType::BF16, {1}, &value, nullptr};
   all.push_back({"extra.0", scalar});
   write_file(dir_ / "model.safetensors", file_of(all));
-  EXPECT_THAT(open_model(dir_.path()).notices,
-              testing::ElementsAre(
-                  HasSubstr("1 tensors no such model reads are ignored, e.g. \"extra.0\"")));
+  EXPECT_THAT(
+      open_model(dir_.path()).notices,
+      testing::ElementsAre(HasSubstr(
+          "1 tensors are ignored because this kind of model does not use them, e.g. \"extra.0\"")));
   for (int i = 1; i < 100'000; i++) all.push_back({fmt::format("extra.{}", i), scalar});
   write_file(dir_ / "model.safetensors", file_of(all));
   EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("100000 tensors")));
 }
 
-/// The tensor's name in a file of a base model.
+/// The name without "model.", as in files of a base model without lm_head.
 std::string bare(const std::string& name) {
   return name.starts_with("model.") ? name.substr(6) : name;
 }
@@ -315,13 +316,13 @@ TEST_F(Shards, bare_names_are_read_as_full_ones) {
   write_index(std::to_string(total_));
   for (const bool single : {false, true}) {
     if (single) {
-      std::filesystem::remove(dir_ / kIndex);  // otherwise it would be noted
+      std::filesystem::remove(dir_ / kIndex);  // it would give a notice
       std::vector<Part> all = first_;
       all.insert(all.end(), second_.begin(), second_.end());
       write_file(dir_ / "model.safetensors", file_of(all));
     }
     const ModelFiles files = open_model(dir_.path());
-    EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("without \"model.\" in front")));
+    EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("without the prefix \"model.\"")));
     EXPECT_EQ(weights_hash(files), hash);
     std::vector<std::string> names = files.tensors->names(), expected = full.tensors->names();
     std::ranges::sort(names);
@@ -331,12 +332,13 @@ TEST_F(Shards, bare_names_are_read_as_full_ones) {
 }
 
 // CF26.
-TEST_F(Shards, of_two_spellings_the_full_tensor_name_counts) {
+TEST_F(Shards, a_full_tensor_name_wins_over_a_bare_one) {
   const std::string hash = weights_hash(open_model(dir_.path()));
   std::filesystem::remove(dir_ / kIndex);
   std::vector<Part> all = first_;
   all.insert(all.end(), second_.begin(), second_.end());
-  // Two tensors with other values under bare names, before and after them in the file.
+  // Adds zeros under the bare names of two tensors: one before its full name in the file, one
+  // after.
   const auto zeros = std::make_shared<std::vector<std::uint16_t>>(300 * 64);
   const auto zero = [&](const std::string& name) {
     for (const Part& part : first_) {
@@ -370,7 +372,7 @@ TEST_F(Shards, a_single_file_takes_precedence_over_an_index) {
   bytes.back() ^= 1;
   write_file(dir_ / "model.safetensors", bytes);
   ModelFiles files = open_model(dir_.path());
-  EXPECT_NE(weights_hash(files), sharded) << "values of the shards";
+  EXPECT_NE(weights_hash(files), sharded) << "the values of the shards were used";
   EXPECT_THAT(files.notices,
               testing::ElementsAre(AllOf(HasSubstr(kIndex), HasSubstr("ignored with its shards"))));
   // The shards are not needed any more.

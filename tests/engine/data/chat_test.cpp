@@ -1,4 +1,4 @@
-// The chat and plain tasks: categories, checkers, and the open texts among the generated ones.
+// The chat and plain tasks: categories and checkers, and how often open texts are drawn.
 #include <map>
 #include <optional>
 #include <set>
@@ -35,7 +35,7 @@ std::vector<ChatRecord> chat_records(Split split, int level, int count) {
   return records;
 }
 
-// True for a right completion; nothing if it is Python and this machine cannot run Python.
+// True if the checker accepts the completion; nullopt if it needs Python and this machine has none.
 std::optional<bool> right(const Record& record, const std::string& completion) {
   const CheckResult result = task_generator("chat").check(record, completion);
   if (result.skipped) return std::nullopt;
@@ -73,7 +73,7 @@ TEST(Chat, all_thirteen_categories_are_equally_frequent) {
   }
 }
 
-// The text with another last digit.
+// Changes the last digit of the text.
 std::string with_another_digit(std::string text) {
   const auto at = text.find_last_of("0123456789");
   if (at == std::string::npos) return text;
@@ -93,7 +93,7 @@ std::string with_two_lines_exchanged(const std::string& text) {
   return joined(lines, "\n");
 }
 
-// The completion with a fault that fits the form of its turn.
+// Puts a fault into the completion that the checker of its form must find.
 std::string spoiled(const ChatRecord& chat) {
   const std::string& text = chat.record.completion;
   const Json& of = chat.check.at("of");
@@ -193,7 +193,7 @@ TEST(Plain, texts_consist_of_facts_and_have_no_prompt) {
   }
 }
 
-TEST(OpenPool, draws_each_text_as_often_as_it_was_added) {
+TEST(OpenPool, draws_texts_in_proportion_to_their_copies) {
   OpenPool pool(900);
   EXPECT_EQ(pool.full_size(), 0);
   Random rng(1);

@@ -32,7 +32,8 @@ TEST(DataTool, writes_the_records_of_the_generator) {
 }
 
 TEST(DataTool, copy_share_counts_repeated_pairs_of_pieces) {
-  EXPECT_DOUBLE_EQ(copy_share("a b c", "a b c"), 2.0 / 3);  // all but the first a, which follows c
+  EXPECT_DOUBLE_EQ(copy_share("a b c", "a b c"),
+                   2.0 / 3);  // (a, b) and (b, c) repeat, (c, a) does not
   EXPECT_DOUBLE_EQ(copy_share("", ""), 0);
   EXPECT_DOUBLE_EQ(copy_share("x y z", "p q r"), 0);
 }
@@ -47,19 +48,20 @@ std::vector<Record> mixed_records(const std::string& task, int n) {
   return records;
 }
 
-// Parallel decoders gain speed from repeated text. The floors are those of the specification, except for
-// sql: it requires 0.15, and 10,000 records have 0.1480. A fix would change the records that the bundled
-// models were trained on.
+// Parallel decoders gain speed from repeated text, so each task has a floor of copy_share(). The
+// floor of sql is 0.15, but its 10,000 records reach only 0.1480: better records would not be those
+// that the bundled models were trained on.
 TEST(DataTool, tasks_reach_their_copy_share_floors) {
   struct Floor {
     const char* task;
     int n_records;
     double share;
   };
-  const Floor floors[] = {{"arith", 1000, 0.25}, {"kb", 1000, 0.20},     {"sql", 10000, 0.145},
-                          {"py", 1000, 0.30},    {"blocks", 1000, 0.35}, {"write", 1000, 0.15},
-                          {"chat", 1000, 0.15},  // the specification has no floor for these two
-                          {"plain", 1000, 0.15}};
+  const Floor floors
+      [] = {{"arith", 1000, 0.25}, {"kb", 1000, 0.20},     {"sql", 10000, 0.145},
+            {"py", 1000, 0.30},    {"blocks", 1000, 0.35}, {"write", 1000, 0.15},
+            {"chat", 1000, 0.15},  // chat and plain have no floor; these two guard against changes
+            {"plain", 1000, 0.15}};
   for (const auto& [task, n_records, floor] : floors) {
     const auto stats = stats_of_records(mixed_records(task, n_records));
     std::printf("%s\n%s\n", task, describe(stats).c_str());
@@ -77,7 +79,7 @@ CountTokens bundled_count() {
   };
 }
 
-TEST(DataTool, records_keep_to_their_token_limit) {
+TEST(DataTool, records_stay_within_their_token_limit) {
   const CountTokens count = bundled_count();
   for (const std::string& task : task_names()) {
     const auto records = some_records(task, 400);

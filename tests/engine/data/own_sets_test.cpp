@@ -1,5 +1,5 @@
-// Every reader of an open data set, tested with a few lines in the format of the set. This file contains
-// no text of the data sets and needs no folder of them.
+// Tests the reader of each open data set on a few invented lines in the set's format. The data sets
+// themselves are not needed.
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -25,7 +25,7 @@ struct Expected {
 struct OwnSet {
   std::string name;
   std::vector<std::pair<std::string, std::string>> files;  // path in the folder, contents
-  std::optional<Expected> train, test;                     // nothing: the set has no such part
+  std::optional<Expected> train, test;                     // nullopt: the set lacks this part
 };
 
 std::string lines(const std::vector<Json>& items) {

@@ -101,7 +101,7 @@ TEST(Py, a_changed_completion_fails) {
   }
 }
 
-TEST(Py, an_endless_completion_is_ended) {
+TEST(Py, an_endless_program_is_stopped) {
   const auto run = run_python("while True:\n    pass\n");
   NEEDS(run.available, run.reason);
   EXPECT_FALSE(run.passed);

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/data/sandbox/bubblewrap.h"
+#include "engine/data/sandbox/child_process.h"
 #include "tests/support/in_environment.h"
 #include "tests/support/needs.h"
 
@@ -56,7 +57,7 @@ bool is_gone(pid_t process) {
   return false;
 }
 
-// A sandbox for one test, and a folder with a file of the user.
+// A sandbox, and a folder with a file that no program in it may read.
 class Sandbox : public testing::Test {
  protected:
   void SetUp() override {
@@ -81,7 +82,7 @@ class Sandbox : public testing::Test {
     EXPECT_FALSE(run.reason.empty());
     expect_passed("assert 1 + 1 == 2");
   }
-  // A program with a function that tells if a call is refused.
+  // Prepends the function refused(f, *a), which is true if the call f(*a) fails.
   static std::string refusing(const std::string& program) {
     return "def refused(f, *a):\n  try:\n    f(*a)\n  except (OSError, MemoryError):\n    return "
            "True\n  return False\n" +
@@ -92,7 +93,7 @@ class Sandbox : public testing::Test {
   std::string folder;
 };
 
-TEST_F(Sandbox, honest_programs_pass) {
+TEST_F(Sandbox, valid_programs_pass) {
   expect_passed("");
   expect_passed("def f(n):\n  return n * 2\nassert f(3) == 6\n");
   expect_passed("if __name__ == '__main__':\n  x = 1\nassert x == 1\n");
@@ -155,7 +156,8 @@ TEST_F(Sandbox, only_the_scratch_folder_is_writable) {
 }
 
 TEST_F(Sandbox, the_scratch_folder_is_limited_and_starts_empty) {
-  NEEDS(bubblewrap_limits_size("bwrap"), "bwrap is older than 0.7");
+  const std::vector<std::string> bwrap = found_on_path("bwrap");
+  NEEDS(!bwrap.empty() && bubblewrap_limits_size(bwrap.front()), "bwrap is older than 0.7");
   expect_passed("open('x', 'w').write('1')");
   expect_passed("import os\nassert os.listdir('.') == [], os.listdir('.')\n");
   expect_failed("for i in range(64):\n  open('f%d' % i, 'wb').write(b'x' * (1 << 20))\n");
@@ -240,7 +242,7 @@ TEST_F(Sandbox, an_early_exit_does_not_pass) {
             "ended before its last line, with exit code 0");
 }
 
-TEST_F(Sandbox, a_pass_cannot_be_written_to_a_pipe) {
+TEST_F(Sandbox, a_program_cannot_forge_its_result) {
   expect_failed(
       "import os\n"
       "for fd in range(256):\n"
@@ -290,7 +292,7 @@ TEST_F(Sandbox, programs_share_no_state) {
   EXPECT_FALSE(runs[2].passed || runs[3].passed);
 }
 
-TEST_F(Sandbox, many_programs_run_in_one_start) {
+TEST_F(Sandbox, one_start_runs_many_programs) {
   std::vector<std::string> programs;
   for (int i = 0; i < 100; i++)
     programs.push_back("assert " + std::to_string(i) + " % 7 != 3, " + std::to_string(i));
@@ -356,7 +358,8 @@ TEST_F(Sandbox, interpreters_of_shims_and_venvs_run) {
   }
 }
 
-// Like a bubblewrap older than 0.7.
+// This bwrap prints no help, so it passes for a version before 0.7, which cannot limit the size of
+// a folder.
 TEST_F(Sandbox, without_size_limits_there_is_no_scratch_folder) {
   const char* before = std::getenv("PATH");
   const std::string path = before == nullptr ? "/usr/bin:/bin" : before;
@@ -387,7 +390,7 @@ TEST(SandboxAbsent, nothing_runs_without_bubblewrap) {
     const PythonRun run = run_one(isolated, "open('" + pattern + "/trace', 'w')\n");
     EXPECT_FALSE(run.available || run.passed);
     EXPECT_EQ(run.reason, "bwrap is not on the search path");
-    // One that cannot make namespaces.
+    // A bwrap that cannot create namespaces.
     std::ofstream(pattern + "/bwrap") << "#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n";
     fs::permissions(pattern + "/bwrap", fs::perms::owner_all);
     EXPECT_EQ(isolated.start(), "bwrap: No permissions");
@@ -396,7 +399,7 @@ TEST(SandboxAbsent, nothing_runs_without_bubblewrap) {
   NEEDS(has_python, "no python3 here");
 }
 
-TEST(SandboxAbsent, limits_and_verdicts_hold_without_isolation) {
+TEST(SandboxAbsent, limits_and_results_hold_without_isolation) {
   PythonSandbox plain(PythonIsolation::None, kShort);
   NEEDS(plain.start().empty(), plain.start());
   EXPECT_TRUE(run_one(plain, "import os\nassert os.getpgrp() == os.getpid()\n").passed);
@@ -411,7 +414,7 @@ TEST(SandboxAbsent, limits_and_verdicts_hold_without_isolation) {
   EXPECT_TRUE(run_one(plain, "assert 1 + 1 == 2").passed);
 }
 
-TEST(SandboxAbsent, a_signal_from_outside_gives_no_verdict) {
+TEST(SandboxAbsent, a_signal_from_outside_gives_no_result) {
   PythonSandbox plain(PythonIsolation::None, kShort);
   NEEDS(plain.start().empty(), plain.start());
   for (const char* signal : {"SIGINT", "SIGTERM", "SIGHUP"}) {

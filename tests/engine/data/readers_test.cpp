@@ -113,7 +113,7 @@ TEST_F(Readers, evaluation_prompts_do_not_occur_in_training) {
   }
 }
 
-// Compares the prompts of all sets with each other; ignores case and punctuation.
+// Compares training and evaluation prompts across all sets, ignoring case and punctuation.
 TEST_F(Readers, no_training_prompt_equals_an_evaluation_prompt) {
   std::map<std::uint64_t, std::string> evaluated;  // hash of the prompt -> id of the record
   for (const auto& name : real_set_names()) {
@@ -144,7 +144,7 @@ TEST_F(Readers, no_training_prompt_equals_an_evaluation_prompt) {
   EXPECT_GT(n_learned, 50000);
 }
 
-TEST_F(Readers, advising_fills_variables_and_names_the_read_tables) {
+TEST_F(Readers, advising_fills_variables_and_names_its_tables) {
   std::size_t n_questions = 0;
   std::map<std::string, std::size_t> per_split;
   std::ifstream file(data_folder() + "/advising/advising.json");
@@ -272,7 +272,8 @@ TEST_F(Readers, a_passage_needs_the_four_end_sentences) {
   }
 }
 
-// Recipes without a list of sets, such as those of the bundled models, keep their texts.
+// Recipes that list no sets, as those of the bundled models, must keep their texts when sets are
+// added.
 TEST(DefaultSets, a_recipe_without_a_list_keeps_its_sets) {
   const auto sets = default_training_sets();
   EXPECT_EQ(std::count(sets.begin(), sets.end(), "advising"), 0);
@@ -335,7 +336,8 @@ TEST_F(Readers, training_dialogs_contain_no_benchmark_turn) {
     }
   }
   EXPECT_GT(n_turns, 2100);
-  // 3,339 dialogs eight times each and the seed tasks' instances four times each, in 120,000 texts.
+  // 3,339 dialogs, eight times each, and the instances of the seed tasks, four times each, are
+  // mixed into 120,000 generated texts.
   EXPECT_NEAR(n_open, 2100 * 0.187, 90);
   EXPECT_NEAR(static_cast<double>(chat->full_size()), 147600, 1500);
 }
@@ -351,7 +353,7 @@ TEST_F(Readers, given_sentences_do_not_occur_in_evaluation) {
     for (const auto& sentence : check.at("sentences"))
       writing.insert(normalised(sentence.get<std::string>()));
   }
-  EXPECT_EQ(writing.size(), 95u) << "from which its 80 inputs are drawn";
+  EXPECT_EQ(writing.size(), 95u) << "the 80 inputs use 95 distinct sentences";
   const auto write = task_generator_with_open_texts("write", data_folder());
   std::map<std::string, int> sources;
   for (int i = 0; i < 400; i++) {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr Split kSplits[] = {Split::Train, Split::Dev, Split::Test};
 
-// A check of a py record starts a process, as does one chat record in thirteen; py_test.cpp checks more of
-// them.
+// Checking a py record starts a process, and so does one chat record in thirteen; py_test.cpp
+// checks more of them.
 int n_records(const std::string& task, Split split) {
   return task == "py" ? 2 : split == Split::Train && task != "chat" ? 200 : 30;
 }
@@ -72,8 +72,8 @@ TEST(Tasks, the_splits_share_no_text) {
   }
 }
 
-// A problem and its solution without names, things and wording: the numbers of the text and the words for
-// operations, in order, then the calculations. Empty for other forms.
+// Reduces an arithmetic problem to its structure: the numbers and operation words of the prompt in
+// order, then the calculations of the solution. Empty for other forms.
 std::string arithmetic_of(const Record& record) {
   static const std::set<std::string> kWords = {"than",  "half",    "third",    "quarter", "times",
                                                "boxes", "piles",   "bags",     "both",    "shared",
@@ -96,8 +96,8 @@ std::string arithmetic_of(const Record& record) {
   return normal;
 }
 
-// Level 1 is small enough to repeat the same arithmetic. If a key contained anything that the text does
-// not show, the same problem would soon occur in two splits.
+// A key of the problem decides its split. If the key contained more than the text shows, equal
+// problems would occur in two splits. Level 1 has few enough problems to repeat them.
 TEST(Tasks, the_splits_share_no_arithmetic) {
   const TaskGenerator& task = task_generator("arith");
   std::unordered_map<std::string, Split> seen;

@@ -1,4 +1,5 @@
-// The write task: counting of ends and subjects, faults, and the sources of the sentences.
+// The write task: scoring of end sentences and subjects, rejection of faults, sources of the
+// sentences.
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -113,19 +114,19 @@ TEST(Write, every_fault_makes_a_passage_wrong) {
       EXPECT_TRUE(right(record, passage(paragraphs)));
       auto spoiled = paragraphs;
       std::swap(spoiled[0], spoiled[3]);
-      EXPECT_FALSE(right(record, passage(spoiled))) << "changed places";
+      EXPECT_FALSE(right(record, passage(spoiled))) << "two paragraphs are swapped";
       spoiled = paragraphs;
       spoiled.pop_back();
-      EXPECT_FALSE(right(record, passage(spoiled))) << "one is missing";
+      EXPECT_FALSE(right(record, passage(spoiled))) << "a paragraph is missing";
       spoiled = paragraphs;
       spoiled[2].resize(spoiled[2].size() - sentences[2].size());
-      EXPECT_FALSE(right(record, passage(spoiled))) << "its end is cut";
+      EXPECT_FALSE(right(record, passage(spoiled))) << "a paragraph lacks its end sentence";
       spoiled = paragraphs;
       spoiled[1] += " It was so.";
-      EXPECT_FALSE(right(record, passage(spoiled))) << "it ends otherwise";
+      EXPECT_FALSE(right(record, passage(spoiled))) << "a paragraph ends in another sentence";
       spoiled = paragraphs;
       spoiled[3] = "At last nobody came. " + sentences[3];
-      EXPECT_FALSE(right(record, passage(spoiled))) << "it tells of another";
+      EXPECT_FALSE(right(record, passage(spoiled))) << "a paragraph does not name its subject";
       EXPECT_EQ(check_record(record, passage(spoiled)).reason,
                 "4 of 4 paragraphs end in their sentence, 3 name its subject");
     }
@@ -276,7 +277,7 @@ TEST_F(OwnSentences, are_first_sentences_outside_evaluation_sets) {
                                           "gsm8k: Marlo carried seven jars to the shed."}));
 }
 
-TEST_F(OwnSentences, are_three_of_ten_and_the_record_names_them) {
+TEST_F(OwnSentences, are_up_to_three_in_ten_and_named_in_the_record) {
   const auto with_open = task_generator_with_open_texts("write", folder_ / ".");
   int n_open = 0, n = 0;
   for (int i = 0; i < 300; i++) {
@@ -294,8 +295,8 @@ TEST_F(OwnSentences, are_three_of_ten_and_the_record_names_them) {
     const Json alone = Json::parse(task_generator("write").make(Split::Train, 2, i)->check);
     for (const auto& source : alone.at("sources")) EXPECT_EQ(source, "grammar");
   }
-  // The generator draws again if two sentences have the same subject; with three open sentences this is
-  // frequent.
+  // The share is below three in ten: the generator redraws if two sentences have the same subject,
+  // which is frequent with only three open sentences.
   EXPECT_GT(n_open, n / 10);
   EXPECT_LT(n_open, n * 4 / 10);
 }

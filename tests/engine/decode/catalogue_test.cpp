@@ -1,6 +1,7 @@
-// The shared catalogue (docs/testing.md) for every decoder on a toy, a tiny random transformer and
-// the bundled model, in every dtype, greedy and coupled: tokens and bits must equal plain
-// decoding's. T3 is in verify/rejection_test.cpp; T4, T10, T11 and T15 belong to other rooms.
+// The catalogue of docs/testing.md for every decoder on a toy model, a tiny random transformer and
+// the bundled model, in every dtype, greedy and coupled: tokens and score bits must equal those of
+// plain decoding. T3 is in verify/rejection_test.cpp; T4, T10, T11 and T15 are tested in other
+// folders.
 #include <algorithm>
 #include <map>
 
@@ -20,7 +21,7 @@ class Catalogue : public testing::TestWithParam<Subject> {
  protected:
   Loaded& on() const { return loaded(GetParam()); }
   LanguageModel& model() const { return on().model(); }
-  /// The job with these settings and the subject's draft model.
+  /// The job with these settings and the subject's draft model and heads.
   Job with(Job job, int max_tokens, const Sampling& sampling = {}) const {
     job.limits.max_tokens = max_tokens;
     job.sampling = sampling;
@@ -40,8 +41,8 @@ class Catalogue : public testing::TestWithParam<Subject> {
     ASSERT_EQ(scores_of(found), scores_of(expected)) << described(job);
   }
 
-  /// T2 at one temperature: 50 seeds with filters and a few without, each with every decoder; each
-  /// seed takes the decoder's next setting.
+  /// T2 at one temperature: 50 seeds with top-k and top-p and eight without. Each seed runs every
+  /// decoder with the next of its settings.
   void expect_coupled(float temperature) const {
     constexpr std::uint64_t kSeeds = 50, kUnfiltered = 8;
     std::map<std::string, std::vector<Job>> settings;
@@ -71,7 +72,7 @@ class Catalogue : public testing::TestWithParam<Subject> {
   }
 };
 
-/// Subjects with weights. The toy is left out: its cache checks itself at every commit.
+/// Subjects with weights. The toy model is left out, as its cache checks itself at every commit.
 class TransformerCatalogue : public Catalogue {};
 
 // T1.
@@ -222,7 +223,9 @@ TEST_P(Catalogue, rows_are_batch_invariant) {
         for (int row = 0; row < tree.n_rows(); row++) {
           const auto r = static_cast<std::size_t>(row);
           expect_same_pick(in_other_order[static_cast<std::size_t>(place[r])], expected[r]);
-          if (dice(0, 2) > 0) continue;  // a third of the rows, alone and among others
+          if (dice(0, 2) > 0) continue;
+          // Tests a third of the rows again: after their ancestors alone, and with random tokens in
+          // all other rows.
           const std::vector<int> chain = chain_of(tree, row);
           TokenTree alone, among = tree;
           for (const int at : chain) {
@@ -284,7 +287,7 @@ TEST_P(TransformerCatalogue, the_cache_equals_a_fresh_prefill_after_every_step) 
         expect_same_cache(*on().transformer(), lane.sequence.cache(), fresh.cache());
       }
     }
-    EXPECT_GT(n_refused_whole, 0) << "no step was rolled back as a whole";
+    EXPECT_GT(n_refused_whole, 0) << "no step rejected all its proposals";
   }
 }
 
@@ -308,7 +311,7 @@ TEST_P(TransformerCatalogue, chimera_drafts_equal_those_after_a_fresh_prefill) {
       again.limits.max_tokens -= static_cast<int>(text.size() - prompt.size());
       const Lane fresh = start(model(), text, again);
       const TokenTree tree = fresh.decoder->propose(fresh.sequence);
-      EXPECT_EQ(tree.token, drafted->tree.token) << drafting << " behind " << text.size();
+      EXPECT_EQ(tree.token, drafted->tree.token) << drafting << " after " << text.size();
       EXPECT_EQ(fresh.decoder->proposal_probabilities(), drafted->q) << text.size();
     }
     EXPECT_GT(n_drafts, 1);
@@ -321,7 +324,8 @@ TEST_P(Catalogue, a_path_with_gaps_is_committed_in_order) {
   const TokenId token = prompt.back();
   Sequence sequence(prompt, model().make_cache());
   prefill(model(), sequence);
-  // The accepted path is rows 0, 2, 5, so destinations 1 and 2 overwrite other rows.
+  // The accepted path is rows 0, 2 and 5, so rows 2 and 5 move to places 1 and 2, where rejected
+  // rows are.
   TokenTree tree;
   tree.add(token, -1, RowTag{});
   for (const int parent : {0, 0, 1, 1, 2}) {
@@ -387,7 +391,7 @@ TEST_P(Catalogue, lanes_in_one_forward_decode_as_alone) {
   int n_rejecting = 0;
   for (std::size_t i = 0; i < settings.size(); i++) {
     Sampling sampling = coupled(i % 4 ? 0.7f : 0, i);
-    if (i % 2 == 1) {  // together with lanes that sample by rejection
+    if (i % 2 == 1) {  // sample by rejection, if the decoder can
       sampling.mode = Sampling::Mode::Rejection;
       const DecoderInfo& info = decoder_named(settings[i].decoder);
       if (refusal(info, sampling, complete_options(info, settings[i].options))) continue;
@@ -437,7 +441,7 @@ TEST_P(Catalogue, a_repetition_penalty_uses_each_rows_own_history) {
 }
 
 // T13.
-TEST_P(Catalogue, end_and_extreme_ids_change_nothing) {
+TEST_P(Catalogue, eos_and_extreme_ids_in_the_prompt_are_harmless) {
   const std::vector<TokenId> text = on().prompt(9);
   // The prompt contains the model's next tokens twice with an end token inside, so decoders can
   // propose n-grams across the end.

@@ -66,9 +66,9 @@ TEST(FastCot, hits_are_counted_as_in_the_paper) {
   const std::vector<GuessedWindow> windows{
       {1,
        {2, 9,
-        2}},  // region 2 3 4: the first and one more token match; 2 is twice in the text, 2 guessed
+        2}},  // region 2 3 4: only the first position matches; two guesses occur in the region
       {3, {5, 4, 4, 4}},  // region 4 5, clipped: no position matches; both tokens occur
-      {5, {1, 1}},        // past the end of the text
+      {5, {1, 1}},        // past the end of the output
       {0, {}},
   };
   const WindowHits hits = count_hits(windows, text);
@@ -97,7 +97,7 @@ TEST(FastCot, hits_satisfy_the_papers_identities) {
   }
 }
 
-TEST(FastCot, first_hits_are_steps_with_more_than_the_exact_token) {
+TEST(FastCot, first_hits_count_steps_that_emit_several_tokens) {
   std::ptrdiff_t n_more = 0;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
@@ -142,7 +142,7 @@ TEST(FastCot, a_bound_ends_the_run_and_keeps_the_guesses) {
   EXPECT_GT(n_approximate, 100);
 }
 
-TEST(FastCot, a_run_that_ends_by_eos_leaves_nothing_approximate) {
+TEST(FastCot, a_run_that_ends_by_eos_has_no_approximate_tokens) {
   ToyModel model({.vocab = 7, .context = 2, .seed = 3});
   EXPECT_TRUE(run(model, {1}, fastcot(6)).approximate.empty());
   Job job = fastcot(6, {{"stop", "bound"}, {"bound", "5"}});
@@ -163,7 +163,7 @@ TEST(FastCot, a_time_adaptive_window_changes_no_token) {
   }
 }
 
-TEST(FastCot, time_adaptive_runs_leave_nothing_approximate) {
+TEST(FastCot, adapt_is_refused_with_an_early_stop) {
   ToyModel model({.vocab = 6});
   EXPECT_THROW(run(model, {1}, fastcot(4, {{"adapt", "2"}, {"stop", "bound"}})), Error);
 }
@@ -186,7 +186,7 @@ TEST(FastCot, a_window_never_exceeds_the_remaining_tokens) {
   }
 }
 
-TEST(FastCot, probe_scores_are_shares_of_the_window_mean) {
+TEST(FastCot, probe_scores_are_relative_to_the_window_mean) {
   const std::vector<float> attention{0.1f, 0.2f, 0.3f, 0.0f};
   const std::vector<double> score = attention_score(attention);
   EXPECT_NEAR(score[0], 0.1 / 0.15, 1e-6);
@@ -201,7 +201,9 @@ TEST(FastCot, a_probe_without_a_question_is_refused_by_name) {
     run(model, {1}, fastcot(4, {{"stop", "probe"}}));
     FAIL() << "expected a refusal";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("stop is probe"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("stop=probe needs the possible answers"),
+              std::string::npos)
+        << error.what();
   }
 }
 
@@ -257,7 +259,7 @@ TEST(WindowTuner, measures_again_when_steps_become_slower) {
   EXPECT_EQ(tuner.window(), 2);
 }
 
-TEST(WindowTuner, chooses_an_empty_window_only_if_nothing_else_exists) {
+TEST(WindowTuner, a_widest_window_of_zero_stays_empty) {
   WindowTuner tuner(0, 2);
   for (int i = 0; i < 200; i++) tuner.measured(1);
   EXPECT_EQ(tuner.window(), 0);

@@ -97,7 +97,8 @@ TEST(Identity, holds_when_the_context_ends_at_any_offset) {
     Job job = random_job(dice, &draft);
     const auto prompt = dice.text(dice(1, 6), 6);
     for (int context = static_cast<int>(prompt.size()) + 1; context < 30; context++) {
-      // Once by the model's context, once by the limit: the toy refuses rows outside its context.
+      // The context ends once by the model's length, once by the limit. The toy model refuses rows
+      // outside its context.
       ToyModel model({.vocab = 6, .context = 2, .max_seq_len = context, .seed = seed});
       const Outcome found = run(model, prompt, job);
       expect_same(found, run_ar(model, prompt, job), job);

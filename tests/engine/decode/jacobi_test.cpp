@@ -83,7 +83,8 @@ TEST(Jacobi, textbook_form_needs_at_most_n_plus_1_forwards) {
 }
 
 TEST(Jacobi, a_block_has_the_trajectory_of_the_textbook_form) {
-  // The KV cache saves work, not iterations: the shown states are those of the full iteration.
+  // The KV cache saves work but no iterations: the reported states equal those of full
+  // recomputation.
   int n_compared = 0;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
@@ -105,7 +106,7 @@ TEST(Jacobi, a_block_has_the_trajectory_of_the_textbook_form) {
       const auto& tokens = states[0].tokens;
       const auto trajectory = textbook_jacobi(
           model, sequence, std::vector(tokens.begin() + 1, tokens.end()), job.sampling);
-      // The block's first token is known; its last state is reported again as converged.
+      // A block's first token is known. Its last state is reported once more as converged.
       ASSERT_EQ(states.size(), trajectory.points.size() + 1);
       for (std::size_t t = 0; t < trajectory.points.size(); t++) {
         const auto& shown = states[t].tokens;
@@ -245,7 +246,7 @@ TEST(Jacobi, counters_equal_those_of_full_recomputation) {
     double fast_forward = 0, live = 0;
     int n_blocks = 0, stationary = 0;
     for (const BlockRefined& block : blocks_of(outcome)) {
-      if (block.iteration > 0) continue;  // only the first guesses are wanted
+      if (block.iteration > 0) continue;  // only first guesses are needed
       const std::vector<TokenId> before(text.begin(), text.begin() + block.first_pos);
       const auto points = profiled(model, before, block.tokens);
       const auto left = static_cast<std::ptrdiff_t>(text.size()) - block.first_pos;
@@ -267,7 +268,8 @@ TEST(Jacobi, counters_equal_those_of_full_recomputation) {
     EXPECT_EQ(outcome.metrics.at("stationary_tokens"), stationary) << seed;
     EXPECT_NEAR(outcome.metrics.at("stationary_per_block"),
                 static_cast<double>(stationary) / n_blocks, 1e-12);
-    // The live count uses what agreement has proved, so it is never larger than hindsight.
+    // The live count uses only tokens that agreement has proved final, so it is at most the count
+    // made when the block has converged.
     live = outcome.metrics.at("fast_forward_live");
     EXPECT_LE(live, outcome.metrics.at("fast_forward_mean") + 1e-12) << seed;
     EXPECT_GE(live, 1 - 1e-12);

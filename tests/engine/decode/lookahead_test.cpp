@@ -56,7 +56,7 @@ TEST(Lookahead, a_time_adaptive_window_changes_no_token) {
   }
 }
 
-// Resting columns keep their cells, active ones move on; each collected n-gram belongs to one
+// Inactive columns keep their cells and active ones advance; each collected n-gram comes from one
 // column.
 TEST(Lookahead, every_window_size_has_whole_columns) {
   std::set<int> widths, depths;
@@ -64,7 +64,8 @@ TEST(Lookahead, every_window_size_has_whole_columns) {
     Dice dice(seed);
     const int window = dice(2, 9), n = dice(2, 5), n_guesses = dice(1, 5);
     ToyModel model({.vocab = 5, .context = 2, .seed = seed});
-    // Toy steps cost about the same for any row count: all sizes are affordable, or few.
+    // A toy model's steps take about the same time for any row count, so the large factor allows
+    // all sizes and the small one few.
     const char* factor = seed % 2 ? "100" : "2";
     Job job = lookahead(window, n, n_guesses, {{"adapt", factor}, {"prompt_pool", "false"}});
     job.limits.max_tokens = 200;
@@ -351,8 +352,8 @@ bool ran_over_the_end(const TokenTree& tree, const Verified& verified, TokenId e
 
 // T13.
 TEST(Lookahead, eos_inside_an_ngram_ends_the_output) {
-  // The prompt teaches 1 -> 2 3 1; 3 is the end token. Nothing after it may be stored. No end token
-  // is near enough to the prompt's end for a generated n-gram to contain it.
+  // The prompt's n-grams propose 2 3 1 after 1, and 3 is the end token. N-grams of generated text
+  // may not continue past it. The prompt's end tokens are too far from its end to occur in them.
   const std::vector<TokenId> prompt{1, 2, 3, 1, 2, 3, 0, 1, 2, 1};
   constexpr TokenId kEnd = 3;
   int n_text_ngrams = 0, n_ran_over = 0;
@@ -426,7 +427,7 @@ TEST(NgramPool, an_evicted_ngram_seen_again_keeps_its_history) {
 TEST(NgramPool, reports_the_ngrams_of_a_prompt) {
   NgramPool pool(1, 1);
   for (const TokenId next : {5, 6, 5, 7}) pool.insert(0, std::vector<TokenId>{next}, -1);
-  pool.settle_changes();
+  pool.collapse_changes();
   const PoolChanged changes = pool.take_changes();
   ASSERT_EQ(changes.added.size(), 1u);
   EXPECT_EQ(changes.added[0].rest, std::vector<TokenId>{7});
@@ -498,7 +499,7 @@ TEST(LookaheadSizes, never_exceed_the_available_rows) {
   }
 }
 
-// As at the start of every search.
+// Every search for sizes starts with such steps.
 TEST(LookaheadSizes, single_row_steps_carry_no_information) {
   LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
   for (int i = 0; i < 10; i++)
@@ -506,7 +507,7 @@ TEST(LookaheadSizes, single_row_steps_carry_no_information) {
   EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
 }
 
-TEST(LookaheadSizes, default_to_as_many_columns_as_full_guesses) {
+TEST(LookaheadSizes, split_rows_evenly_between_window_and_guesses) {
   const LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
   EXPECT_EQ(sizes.fitting(60), (LookaheadSize{.window = 7, .ngram_size = 5, .n_guesses = 8}));
   EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
@@ -523,7 +524,7 @@ LookaheadSizes shallow(LookaheadSize most) {
   return sizes;
 }
 
-TEST(LookaheadSizes, keep_what_yields_tokens) {
+TEST(LookaheadSizes, prefer_the_parts_that_yield_tokens) {
   constexpr LookaheadSize kMost{.window = 6, .ngram_size = 5, .n_guesses = 6};
   // One token per step from any guess, all from the sequence itself: depth and columns are useless.
   EXPECT_EQ(shallow(kMost).fitting(8),
@@ -542,7 +543,7 @@ TEST(LookaheadSizes, resting_rows_are_retried_when_active_ones_fail) {
   ASSERT_EQ(sizes.fitting(12), (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 4}));
   int n_columns = 0, n_longer = 0;
   for (int search = 0; search < 10; search++) {
-    sizes.fade();
+    sizes.halve_statistics();
     const LookaheadSize sent = sizes.fitting(12);
     n_columns += sent.window > 0;
     n_longer += sent.ngram_size > 3;

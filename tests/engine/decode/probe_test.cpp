@@ -106,7 +106,7 @@ TEST_F(Probe, probe_rows_change_neither_output_nor_cache) {
   EXPECT_GT(found.metrics.at("rows"), plain.metrics.at("rows"));
 }
 
-TEST_F(Probe, the_triggers_first_token_is_not_counted_as_proposed) {
+TEST_F(Probe, the_trigger_is_never_accepted_as_output) {
   // The trigger starts with the model's prediction after the window: accepting it would emit the
   // trigger as output and commit its rows.
   Job job = probing(1000, {1});

@@ -36,7 +36,7 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
     EXPECT_EQ(values.size(), info.options.size());
     for (const OptionInfo& option : info.options) {
       EXPECT_EQ(values.at(option.name), option.default_value);
-      EXPECT_GT(option.help.size(), 40u) << option.name << ": help should teach";
+      EXPECT_GT(option.help.size(), 40u) << option.name << ": the help is too short";
       const bool has_words = option.type == OptionInfo::Type::Choice ||
                              option.type == OptionInfo::Type::Bool ||
                              option.type == OptionInfo::Type::Tree ||
@@ -47,13 +47,13 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
       // Defaults and all presets are valid values.
       EXPECT_NO_THROW(complete_options(info, {{option.name, option.default_value}}));
       EXPECT_EQ(option.default_value.starts_with('-'), !option.below_zero.empty())
-          << option.name << ": a default below 0 says what it means";
+          << option.name << ": below_zero must explain a negative default";
     }
     for (const auto& [name, preset] : info.presets) EXPECT_NO_THROW(complete_options(info, preset));
   }
 }
 
-// Names and words of the documented contract. Decoders may have more.
+// Option names and values that the documented command line promises. Decoders may have more.
 TEST(Registry, option_names_follow_the_command_line_contract) {
   const std::vector<std::string> any, on_off{"true", "false"};
   const std::vector<std::string> rules{"without", "with", "naive", "kseq"};
@@ -237,7 +237,7 @@ TEST(Registry, a_tree_is_a_bounded_comma_separated_list) {
               HasSubstr("seed: k_config: found '4,4,15'"));
 }
 
-TEST(Registry, only_the_released_behaviour_is_not_lossless) {
+TEST(Registry, only_typical_and_as_released_are_not_lossless) {
   const Sampling greedy, coupled{.temperature = 1};
   const Sampling rejection{.temperature = 1, .mode = Sampling::Mode::Rejection};
   for (const DecoderInfo& info : decoders())
@@ -272,7 +272,7 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless) {
   for (const char* rule : {"without", "with", "kseq", "naive"})
     EXPECT_EQ(is_lossless(info, certain_with({{"rule", rule}}), rejection),
               rule == std::string("naive"))
-        << "the target's distribution suffices";
+        << "naive uses only the target's distribution";
 }
 
 // The run's event and the engine's settings give the same names.

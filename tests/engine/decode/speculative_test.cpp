@@ -1,5 +1,5 @@
-// speculative and mcsd beyond correct output: tree shapes, two rows after full acceptance, one
-// computation per row, and where drafting ends.
+// Properties of speculative and mcsd besides their output: tree shapes, rows of draft forwards,
+// counts and reports of acceptance, where drafting ends.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -81,13 +81,13 @@ TEST(Mcsd, siblings_differ_even_when_drawn_with_replacement) {
       const bool merges = mode == Sampling::Mode::Rejection &&
                           (rule == std::string("with") || rule == std::string("kseq"));
       if (merges) {
-        EXPECT_TRUE(fewer) << rule << ": nothing was drawn twice";
+        EXPECT_TRUE(fewer) << rule << ": no token was drawn twice";
       }
     }
   }
 }
 
-// The clock chooses each step's tree, so steps and rows vary; tokens do not.
+// Measured times choose each step's tree, so steps and rows vary; tokens do not.
 TEST(Mcsd, a_time_adaptive_tree_changes_no_token) {
   for (std::uint64_t seed = 0; seed < 24; seed++) {
     const ToyShape shape{.vocab = 12, .context = 2, .seed = seed};
@@ -244,7 +244,8 @@ TEST(Mcsd, the_draft_computes_each_inner_node_once) {
   }
 }
 
-// The P/Q display: the distributions as compared, and the residual after a rejection.
+// Each verification reports p and q as compared, and after a rejection the residual distribution,
+// max(0, p - q) normalised.
 TEST(Speculative, rejection_sampling_reports_its_distributions) {
   ToyModel model(kShape), draft(draft_of(kShape));
   Job job = job_of("speculative", draft, {{"gamma", "3"}});
@@ -265,7 +266,7 @@ TEST(Speculative, rejection_sampling_reports_its_distributions) {
       EXPECT_LE(w.token.size(), kMaxRejectionTokens);
       double refused = 0;
       for (std::size_t t = 0; t < p.size(); t++) refused += std::max(0.0, p[t] - q[t]);
-      const auto child = static_cast<std::size_t>(w.row) + 1;  // in a chain
+      const auto child = static_cast<std::size_t>(w.row) + 1;  // the next row of the chain
       ASSERT_LT(child, tree.token.size());
       EXPECT_NE(std::ranges::find(w.token, tree.token[child]), w.token.end());
       for (std::size_t i = 0; i < w.token.size(); i++) {
@@ -418,13 +419,14 @@ TEST(Speculative, a_failing_draft_loses_only_that_steps_proposals) {
         ASSERT_EQ(notices.size(), 1u) << failing;
         EXPECT_EQ(notices[0],
                   "the draft model failed: small: non-finite logits at row 0, first index 3; this "
-                  "step goes on without drafts, a token a step");
+                  "step continues without drafts, one token per step");
         EXPECT_GT(n_drafted, 3) << "later steps are drafted again";
       }
       int n_drafted = 0;
       const auto notices = notices_of([](int forward) { return forward > 5; }, &n_drafted);
       ASSERT_EQ(notices.size(), 2u) << "one notice at the first failure, one at the last";
-      EXPECT_NE(notices[1].find("the rest of this text goes on without drafts"), std::string::npos);
+      EXPECT_NE(notices[1].find("the rest of this text continues without drafts"),
+                std::string::npos);
       EXPECT_GT(n_drafted, 0);
     }
   }
@@ -452,7 +454,8 @@ TEST(Speculative, gamma_0_is_plain_decoding_and_its_limits_are_checked) {
       if (gamma != std::string("0")) continue;
       EXPECT_EQ(found.n_steps, ar.n_steps);
       EXPECT_EQ(found.n_proposed, 0);
-      EXPECT_EQ(found.metrics.at("draft_forwards"), 0) << "not even the prompt is prefilled";
+      EXPECT_EQ(found.metrics.at("draft_forwards"), 0)
+          << "the draft does not even prefill the prompt";
     }
   }
   for (const char* gamma : {"65", "-1"}) {
@@ -556,8 +559,8 @@ TEST(Speculative, draft_draws_are_independent) {
 }
 
 TEST(Speculative, sampled_frequencies_follow_the_target_distribution) {
-  // The real random source end to end, three tokens: positions after a rejection are drafted twice.
-  // With 63 degrees of freedom, chi-square exceeds 103.4 once in a thousand.
+  // Outputs of three tokens with the real random source. Positions after a rejection are drafted
+  // twice. With 63 degrees of freedom, chi-square exceeds 103.4 once in a thousand times.
   const ToyShape shape{.vocab = 4, .context = 2, .spread = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape, 3));
   const std::vector<TokenId> prompt{0, 1, 2};

@@ -86,7 +86,7 @@ TEST(StopScanner, chunk_sizes_do_not_change_the_result) {
   EXPECT_GT(n_found, 1000);
 }
 
-TEST(TextBeforeStop, shows_nothing_that_is_retracted) {
+TEST(TextBeforeStop, emits_nothing_that_is_retracted) {
   Dice dice(8);
   for (int i = 0; i < 3000; i++) {
     const Stops stops = random_stops(dice);

@@ -1,5 +1,5 @@
-// Every decoder on a transformer, in every instruction set and dtype: plain decoding's tokens and,
-// because kernels are batch-invariant, the bits of its scores (T1, T2, T7, T9, T12;
+// Every decoder on a transformer, in every instruction set and dtype, gives the tokens of plain
+// decoding and, because kernels are batch-invariant, the bits of its scores (T1, T2, T7, T9, T12;
 // catalogue_test.cpp covers the bundled model).
 #include <cmath>
 

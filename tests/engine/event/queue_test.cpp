@@ -104,7 +104,7 @@ TEST(EventQueue, payload_over_budget_is_dropped_and_reported_once) {
   EXPECT_EQ(std::get<Verified>(events[0]).logp.size(), 100U);
   const auto& bare = std::get<Verified>(events[1]);
   EXPECT_TRUE(bare.logp.empty() && bare.margin.empty());
-  EXPECT_EQ(bare.fate.size(), 100U) << "structure passes";
+  EXPECT_EQ(bare.fate.size(), 100U) << "structure is never dropped";
   EXPECT_EQ(bare.picked.size(), 100U);
   const auto& drop = std::get<PayloadDropped>(events[2]);
   EXPECT_EQ(drop.kind, "probabilities");

@@ -22,10 +22,10 @@ TEST(RunRules, only_sampling_with_rejection_draws_uniforms) {
   EXPECT_TRUE(rejects(kRejection, 1));
   EXPECT_FALSE(rejects(kRejection, 0));
   EXPECT_FALSE(rejects(kCoupled, 1));
-  EXPECT_FALSE(rejects("", 1)) << "the recording does not contain it";
+  EXPECT_FALSE(rejects("", 1)) << "old recordings do not store the sampling mode";
 }
 
-TEST(RunRules, argmax_drafts_verified_as_sampled_change_it) {
+TEST(RunRules, as_released_argmax_drafts_change_the_distribution) {
   const auto released = [](const char* draft_temperature) {
     return std::map<std::string, std::string>{{"as_released", "true"},
                                               {"draft_temperature", draft_temperature}};
@@ -34,7 +34,8 @@ TEST(RunRules, argmax_drafts_verified_as_sampled_change_it) {
   EXPECT_TRUE(keeps_distribution(released("0"), false, 1)) << "tokens are compared";
   EXPECT_TRUE(keeps_distribution(released("0.5"), true, 1)) << "the draft samples";
   EXPECT_TRUE(keeps_distribution(released("-1"), true, 1)) << "at the target's temperature";
-  EXPECT_TRUE(keeps_distribution({{"as_released", "true"}}, true, 1)) << "the same";
+  EXPECT_TRUE(keeps_distribution({{"as_released", "true"}}, true, 1))
+      << "the default is the target's temperature";
   EXPECT_TRUE(keeps_distribution({{"as_released", "false"}, {"draft_temperature", "0"}}, true, 1));
   EXPECT_TRUE(keeps_distribution({}, true, 1));
 }

@@ -1,4 +1,4 @@
-// Stop strings and ids as typed, and names of the proposers of tokens.
+// Stop strings and ids that users enter, and the names of what proposed a token.
 #include "engine/event/stop_rules.h"
 
 #include <gtest/gtest.h>

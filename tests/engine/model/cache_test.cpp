@@ -13,13 +13,13 @@ using kernels::DType;
 
 constexpr int kVocab = 101;
 
-// Grouped heads, biases and a window over three pages.
+// Grouped-query attention, biases, and a sliding window that spans three pages.
 ModelConfig grouped_config() {
   ModelConfig c = odd_config();
   c.n_kv_heads = 2;
   c.qkv_bias = true;
   c.sliding_window = 150;
-  c.n_full_layers = 2;
+  c.layer_kinds = global_then_local(2, c.n_layers);
   return c;
 }
 
@@ -68,7 +68,7 @@ TEST(Cache, chunked_prefill_gives_the_same_bits) {
     for (std::size_t chunk = 1; chunk <= 17; chunk++) {
       Lane lane(*loaded);
       lane.append(tokens, chunk);
-      EXPECT_EQ(lane.bits() == bits, true) << "pieces of " << chunk;
+      EXPECT_EQ(lane.bits() == bits, true) << "chunks of " << chunk;
     }
   });
 }
@@ -139,7 +139,7 @@ TEST(Cache, forks_share_a_prefix_and_are_independent) {
   });
 }
 
-TEST(Cache, truncated_and_regrown_it_equals_a_fresh_prefill) {
+TEST(Cache, a_truncated_and_regrown_one_equals_a_fresh_prefill) {
   const TestModel model = random_model("m", grouped_config(), 16);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -168,7 +168,8 @@ TEST(Cache, truncated_and_regrown_it_equals_a_fresh_prefill) {
   });
 }
 
-// The committed rows of all sequences are written together: operations in between change no bit.
+// The next forward writes the committed rows of all sequences together. Operations in between must
+// change no bit.
 TEST(Cache, forks_truncations_and_releases_equal_a_fresh_prefill) {
   const TestModel model = random_model("m", grouped_config(), 20);
   const TokenTree tree = chain_tree(random_tokens(5, kVocab, 9));

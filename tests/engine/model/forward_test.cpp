@@ -1,4 +1,5 @@
-// The forward pass against plain loops in double precision, and the inputs that it refuses.
+// Compares the forward pass with plain loops in double precision, and tests the inputs that it
+// refuses.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -55,8 +56,9 @@ Distance distance_from_reference(kernels::Device& device, const TestModel& model
   return d;
 }
 
-// Logits are a few units. f32 has 6e-8; some thirty sums of 40 to 71 terms follow one another, each
-// adding about sqrt(64) * 6e-8 of its size: 30 * 8 * 6e-8 = 1.4e-5 of a few units.
+// Logits are a few units in size, and f32 rounds by 6e-8 of a value. Some thirty sums of 40 to 71
+// terms follow one another, each with an error of about sqrt(64) * 6e-8 of its size: 30 * 8 * 6e-8
+// = 1.4e-5 of a few units.
 TEST(Forward, every_model_kind_equals_plain_loops_in_f32) {
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     const auto device = kernels::open_cpu(2, *ops);
@@ -67,9 +69,9 @@ TEST(Forward, every_model_kind_equals_plain_loops_in_f32) {
   }
 }
 
-// Activations, keys and values are rounded once each a layer, to 2^-9 (bf16) or 2^-12 (f16) of
-// their size: eight roundings in each of three layers add up to sqrt(24) * 2^-9 = 1 % and 0.12 % of
-// logits of about 1.5 units; allow three times that for what the layers amplify.
+// Each layer rounds activations, keys and values eight times, by 2^-9 (bf16) or 2^-12 (f16) of
+// their size. In three layers the errors add up to sqrt(24) * 2^-9 = 1 % (bf16) or 0.12 % (f16) of
+// logits of about 1.5 units. Allow three times that, because layers amplify errors.
 TEST(Forward, every_model_kind_equals_plain_loops_in_16_bits) {
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     const auto device = kernels::open_cpu(2, *ops);
@@ -85,7 +87,7 @@ TEST(Forward, every_model_kind_equals_plain_loops_in_16_bits) {
   }
 }
 
-TEST(Forward, choices_are_the_argmax_and_follow_from_hidden_rows) {
+TEST(Forward, picks_are_the_argmax_of_the_hidden_states_logits) {
   const auto device = kernels::open_cpu(2);
   const TestModel model = random_model("m", odd_config(), 3);
   const auto loaded = load(*device, model, DType::F32);
@@ -169,7 +171,8 @@ TEST(Forward, padding_tokens_are_never_chosen_fed_or_returned) {
 TEST(Forward, non_finite_logits_are_refused_by_row_and_index) {
   const auto device = kernels::open_cpu(2);
   TestModel model = random_model("m", odd_config(), 3);
-  // Token 5 makes the rows that see it NaN; lm_head's row 33 makes one logit of every row NaN.
+  // Token 5 makes the rows that attend to it NaN. Row 33 of lm_head, altered below, makes one logit
+  // of every row non-finite.
   model.tensors->entries.at("model.embed_tokens.weight").data[5 * 40 + 2] =
       std::numeric_limits<float>::quiet_NaN();
   const auto loaded = load(*device, model, DType::F32);
@@ -177,7 +180,7 @@ TEST(Forward, non_finite_logits_are_refused_by_row_and_index) {
   TokenTree tree = chain_tree(std::vector<TokenId>{1, 2, 5, 3});
   try {
     lane.forward(tree);
-    FAIL() << "NaN was chosen from";
+    FAIL() << "logits with NaN were accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::BadInput);
     EXPECT_THAT(e.what(), testing::HasSubstr("non-finite logits at row 2, first index 0"));

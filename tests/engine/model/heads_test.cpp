@@ -1,5 +1,5 @@
-// Draft heads against plain loops in double precision; the encoder's cache against full
-// recomputation; heads scaled with their target.
+// Compares draft heads with plain loops in double precision, and the encoder's cache with full
+// recomputation. Heads are scaled with their target.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -171,7 +171,8 @@ void expect_same_ranks(const std::vector<RankedTokens>& found,
   }
 }
 
-// The likeliest of fewer tokens than the matrix has rows, at most that many.
+// The vocabulary is smaller than the matrix, as with padding tokens. A ranking holds no padding
+// token.
 TEST(MedusaHeads, rankings_equal_sorted_logits) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 7);
@@ -329,7 +330,7 @@ std::vector<Gram> grams_of(int gram, int n, bool from_the_start = false) {
   return all;
 }
 
-std::vector<std::vector<float>> drafted(ChimeraText& text, const std::vector<Gram>& grams) {
+std::vector<std::vector<float>> drafted(ChimeraSequence& text, const std::vector<Gram>& grams) {
   std::vector<std::vector<float>> said;
   text.begin_draft();
   for (std::size_t i = 0; i < grams.size(); i++) {
@@ -350,11 +351,11 @@ TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
       config.own_embedding = gram % 2 == 0;
       const HeadsFiles files = heads_of(config);
       for (const int n : {1, 70}) {
-        SCOPED_TRACE(std::to_string(gram) + "-grams behind " + std::to_string(n));
+        SCOPED_TRACE(std::to_string(gram) + "-grams after " + std::to_string(n));
         const std::vector<float> hidden = states(n, 9);
         const auto device = kernels::open_cpu(2);
         const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
-        const auto text = heads->make_text(0);
+        const auto text = heads->make_sequence(0);
         const std::vector<TokenId> committed = text_grams(gram, 0, n);
         text->append(hidden, committed);
         EXPECT_EQ(text->length(), n);
@@ -374,7 +375,7 @@ TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
 TEST(ChimeraHeads, an_incremental_encoder_equals_a_fresh_one) {
   const ModelFiles target = target_files();
   const std::vector<float> hidden = states(140, 10), other = states(30, 11);
-  const auto grow = [&](ChimeraText& text, int to) {
+  const auto grow = [&](ChimeraSequence& text, int to) {
     const int from = text.length();
     text.append(std::span(hidden).subspan(static_cast<std::size_t>(from * kDim),
                                           static_cast<std::size_t>((to - from) * kDim)),
@@ -386,10 +387,10 @@ TEST(ChimeraHeads, an_incremental_encoder_equals_a_fresh_one) {
     const HeadsFiles files = heads_of(config);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto heads = load_chimera(device, files, target, options_of(dtype));
-      const auto fresh = heads->make_text(0);
+      const auto fresh = heads->make_sequence(0);
       grow(*fresh, 140);
       const auto expected = drafted(*fresh, grams_of(3, 3));
-      const auto grown = heads->make_text(sees_grams ? 64 : 0);
+      const auto grown = heads->make_sequence(sees_grams ? 64 : 0);
       for (const int to : {1, 64, 65, 70, 120}) {
         grow(*grown, to);
         drafted(*grown, grams_of(3, 2));  // has no lasting effect
@@ -416,7 +417,7 @@ TEST(ChimeraHeads, k_grams_start_at_the_second_token) {
     const auto device = kernels::open_cpu(1);
     const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
     const auto said = [&](std::vector<TokenId> grams) {
-      const auto text = heads->make_text(0);
+      const auto text = heads->make_sequence(0);
       text->append(states(9, 14), grams);
       return drafted(*text, grams_of(2, 2));
     };
@@ -434,7 +435,7 @@ TEST(ChimeraHeads, a_branch_equals_its_chain_alone) {
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
-    const auto text = heads->make_text(16);
+    const auto text = heads->make_sequence(16);
     text->append(states(66, 12), text_grams(3, 0, 66));
     const Gram root{1, 2, 3}, a{2, 3, 4}, b{2, 3, 5}, of_a{3, 4, 6}, of_b{3, 5, 7};
     text->begin_draft();
@@ -460,7 +461,7 @@ TEST(ChimeraHeads, rankings_equal_sorted_logits) {
     const HeadsFiles files = heads_of(config);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto heads = load_chimera(device, files, target, options_of(dtype));
-      const auto text = heads->make_text(4);
+      const auto text = heads->make_sequence(4);
       text->append(states(7, 12), text_grams(3, 0, 7));
       const std::vector<int> none{-1}, both{0, 0};
       const Gram root{1, 2, 3}, second{2, 3, 4, 2, 3, 5};
@@ -469,8 +470,8 @@ TEST(ChimeraHeads, rankings_equal_sorted_logits) {
       found.push_back(text->ranked_level(none, root, 6));
       found.push_back(text->ranked_level(both, second, 6));
       text->begin_draft();
-      plain.push_back(text->ChimeraText::ranked_level(none, root, 6));
-      plain.push_back(text->ChimeraText::ranked_level(both, second, 6));
+      plain.push_back(text->ChimeraSequence::ranked_level(none, root, 6));
+      plain.push_back(text->ChimeraSequence::ranked_level(both, second, 6));
       ASSERT_EQ(plain[1].size(), 2u);
       for (std::size_t level = 0; level < 2; level++) expect_same_ranks(found[level], plain[level]);
     });
@@ -482,9 +483,10 @@ TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
-    const auto without = heads->make_text(0), with = heads->make_text(8), few = heads->make_text(2);
+    const auto without = heads->make_sequence(0), with = heads->make_sequence(8),
+               few = heads->make_sequence(2);
     for (int round = 0; round < 6; round++) {
-      for (ChimeraText* text : {without.get(), with.get(), few.get()})
+      for (ChimeraSequence* text : {without.get(), with.get(), few.get()})
         text->append(states(1, 20 + static_cast<std::uint64_t>(round)), text_grams(3, round, 1));
       const auto grams = grams_of(3, round % 2 ? 3 : 1);
       const auto expected = drafted(*without, grams);
@@ -492,8 +494,8 @@ TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
       EXPECT_EQ(drafted(*few, grams), expected);
     }
     EXPECT_EQ(without->gram_counts().n_found, 0);
-    // Five of the sequence and twelve drafted: all except the first occurrence of each of the
-    // three.
+    // Looks up five k-grams of the sequence, all new, and twelve drafted ones, of which three are
+    // distinct.
     EXPECT_EQ(with->gram_counts().n_looked_up, 17);
     EXPECT_EQ(with->gram_counts().n_found, 9);
     EXPECT_EQ(with->gram_counts().n_evicted, 0);
@@ -510,8 +512,9 @@ TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
     std::vector<std::vector<std::vector<float>>> said;
     for (const HeadsOptions& options : {options_of(dtype), by_matrix}) {
       const auto heads = load_chimera(device, files, target, options);
-      const auto text = heads->make_text(0);
-      text->append(states(70, 12), text_grams(3, 0, 70));  // starts before the sequence's beginning
+      const auto text = heads->make_sequence(0);
+      text->append(states(70, 12),
+                   text_grams(3, 0, 70));  // the first k-grams begin before the sequence
       said.push_back(drafted(*text, grams_of(3, 1)));
     }
     EXPECT_EQ(said[0], said[1]);
@@ -527,12 +530,12 @@ TEST(ChimeraHeads, heads_scaled_with_their_target_give_the_same_bits) {
     const std::vector<float> hidden = states(67, 13);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto unscaled = load_chimera(device, files, target, options_of(dtype));
-      const auto plain = unscaled->make_text(0);
+      const auto plain = unscaled->make_sequence(0);
       plain->append(hidden, text_grams(3, 0, 67));
       const auto expected = drafted(*plain, grams_of(3, 3));
       for (const ModelScale scale : test_scales()) {
         const auto heads = load_chimera(device, files, target, options_of(dtype, scale));
-        const auto large = heads->make_text(0);
+        const auto large = heads->make_sequence(0);
         large->append(widened(hidden, scale.width), text_grams(3, 0, 67));
         EXPECT_EQ(drafted(*large, grams_of(3, 3)), expected) << name_of(scale);
       }

@@ -1,4 +1,5 @@
-// Frequencies against those of transformers 5 for the same settings (computed in f32, so 1e-6).
+// Compares rope frequencies with those of transformers 5 for the same settings (computed in f32, so
+// 1e-6).
 #include <cmath>
 
 #include <gmock/gmock.h>

@@ -42,7 +42,7 @@ TEST(CotPrompts, bundled_examples_have_right_answers) {
   }
 }
 
-TEST(CotPrompts, have_the_form_of_active_prompt) {
+TEST(CotPrompts, have_the_format_of_active_prompt) {
   const Exemplar one{"Q: Is it?\nA:", "It is.", "yes"};
   EXPECT_EQ(few_shot_text(std::vector{one, one}),
             "Q: Is it?\nA: It is. So the answer is yes.\n\n"
@@ -50,8 +50,8 @@ TEST(CotPrompts, have_the_form_of_active_prompt) {
 }
 
 TEST(CotPrompts, a_rationale_ends_before_the_trigger) {
-  EXPECT_EQ(before_trigger(" It is. So the answer is yes."), " It is.");
-  EXPECT_EQ(before_trigger(" It is."), " It is.");
+  EXPECT_EQ(rationale_of(" It is. So the answer is yes."), " It is.");
+  EXPECT_EQ(rationale_of(" It is."), " It is.");
 }
 
 TEST(CotTask, a_sample_is_uniform_and_depends_on_its_seed) {
@@ -117,7 +117,7 @@ TEST(CotTask, a_letter_counts_only_alone_and_after_the_trigger) {
       {"the answer is: B", "B"},
       {"the answer is (b).", ""},               // options are capital letters
       {"the answer is Because of (C).", "C"},   // the first letter of a word is no option
-      {"the answer is Because.", ""},           //
+      {"the answer is Because.", ""},           // a word is no option
       {"the answer is CD (E)", "E"},            // two letters are a word
       {"the answer is B2 or 2B (A)", "A"},      // so are a letter and a digit
       {"the answer is the red box (D).", "D"},  // text before the parenthesis
@@ -166,7 +166,7 @@ TEST(CotTask, an_answer_ends_at_its_first_full_stop) {
     EXPECT_EQ(is_right_answer(question.record, text), right) << text;
 }
 
-TEST(CotTask, ranges_continue_each_other) {
+TEST(CotTask, a_later_start_gives_the_following_questions) {
   const auto all = cot_questions("kb", {.count = 8}, "");
   const auto last = all.back().record.id;
   const auto index = std::stoll(last.substr(last.rfind('/') + 1));

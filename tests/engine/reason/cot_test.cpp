@@ -93,7 +93,7 @@ TEST_F(Cot, a_repetition_penalty_applies_to_the_answer_too) {
     }
   }
   EXPECT_GT(n_requested, 8);
-  EXPECT_GT(n_otherwise, 0) << "a penalty that changes no answer says nothing";
+  EXPECT_GT(n_otherwise, 0) << "the penalty changed no answer";
 }
 
 TEST_F(Cot, the_run_names_approximate_tokens_of_its_prompt) {
@@ -268,7 +268,7 @@ TEST_F(Cot, the_probe_ends_a_rationale_and_adds_no_text) {
   EXPECT_GT(n_ended, 0);
 }
 
-TEST_F(Cot, as_many_examples_are_used_as_fit) {
+TEST_F(Cot, the_context_limits_the_number_of_examples) {
   CotSettings settings = with("ar");
   settings.exemplars = read_exemplars(kAssets + "/prompts/cot/commonsenseqa.jsonl");
   const int n = shots_that_fit(*bundled().model, settings, questions());
@@ -305,7 +305,7 @@ TEST_F(Cot, the_bound_is_the_smallest_within_the_tolerance) {
   EXPECT_EQ(tried, (std::vector<int>{0, 2, 1}));
   const BoundSearch none =
       find_bound(scheduler, *bundled().model, questions(), with("fastcot"), 0.0, {});
-  ASSERT_GT(none.bound, 1) << "nothing to find between";
+  ASSERT_GT(none.bound, 1) << "the smallest bound is accepted, so there is no search";
   bool below = false;
   for (const BoundTrial& trial : none.trials) {
     if (trial.bound == 0) continue;

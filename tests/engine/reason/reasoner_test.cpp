@@ -171,7 +171,7 @@ TEST_F(ReasoningThread, approximate_tokens_can_be_left_out) {
   commands.push(start);
   ASSERT_TRUE(until([&] { return n_ended() == 2; }));
   EXPECT_THAT(failures(), testing::IsEmpty());
-  EXPECT_EQ(n_after_approximate(), before) << "none of the second three";
+  EXPECT_EQ(n_after_approximate(), before) << "the second command used approximate tokens";
 }
 
 TEST_F(ReasoningThread, files_replace_the_tasks_questions_and_examples) {
@@ -254,7 +254,7 @@ TEST_F(ReasoningThread, a_stop_ends_within_a_step_and_is_no_failure) {
     commands.push(start);
     ASSERT_TRUE(until([&] { return n_ended() == before + 1; }));
     EXPECT_EQ(n_over(), std::ssize(timeline.runs()));
-    EXPECT_LE(timeline.runs().size() - n_runs, 3u) << "those that were under way";
+    EXPECT_LE(timeline.runs().size() - n_runs, 3u) << "runs started after the stop";
     EXPECT_EQ(timeline.runs().back().finished->stop_reason, "stopped");
   }
   EXPECT_THAT(failures(), testing::IsEmpty());
@@ -264,7 +264,7 @@ TEST_F(ReasoningThread, a_stop_ends_within_a_step_and_is_no_failure) {
   ASSERT_TRUE(until([&] { return timeline.runs().back().tokens.size() == 4; }));
 }
 
-TEST_F(ReasoningThread, another_start_ends_it_like_a_race) {
+TEST_F(ReasoningThread, another_start_ends_a_reasoning_command) {
   commands.push(tree(3));
   ASSERT_TRUE(until([&] { return count<StepEnded>() > 0; }));
   commands.push(race({"ar"}, 4));

@@ -74,7 +74,7 @@ TEST(BatchScheduler, batching_does_not_change_rejection_sampling) {
   const auto alone = BatchScheduler(models, 1).run(requests, {});
   double n_refused = 0;
   for (const Completion& one : alone) n_refused += one.result.metrics.at("rejected");
-  EXPECT_GT(n_refused, 10) << "numbers were drawn and decided";
+  EXPECT_GT(n_refused, 10) << "too few rejections for a meaningful test";
   for (const int n : {2, 3, 8}) {
     const auto together = BatchScheduler(models, n).run(requests, {});
     ASSERT_EQ(together.size(), requests.size());
@@ -122,7 +122,7 @@ TEST(BatchScheduler, a_failure_ends_every_started_run) {
   EXPECT_TRUE(timeline.runs().back().failed);
 }
 
-TEST(BatchScheduler, a_stop_text_ends_a_run_and_is_cut) {
+TEST(BatchScheduler, a_stop_text_ends_a_run_and_is_cut_off) {
   const CompletionRequest whole = request(
       "Q: What does a piano have? Answer Choices: sound (A), "
       "strings (B)\nA:",

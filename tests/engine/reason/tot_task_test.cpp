@@ -63,7 +63,7 @@ TEST(Score, is_missing_without_a_number_from_0_to_10) {
     EXPECT_FALSE(read_score(text)) << text;
 }
 
-TEST(Score, of_an_evaluation_has_to_be_on_the_right_side_of_five) {
+TEST(Score, must_exceed_five_exactly_for_right_steps) {
   EXPECT_TRUE(check_score("Score: 8\nThe sum is right.", true).correct);
   EXPECT_FALSE(check_score("Score: 8", false).correct);
   EXPECT_TRUE(check_score("Score: 5", false).correct);
@@ -121,7 +121,7 @@ TEST(TotPrompts, bad_prompts_are_refused_with_file_and_reason) {
   EXPECT_THAT(said(R"({"use": "dream", "prompt": "a", "max_tokens": 3})"), HasSubstr("'dream'"));
   EXPECT_THAT(said(R"({"use": "thought", "prompt": "a", "max_tokens": 3})"), HasSubstr("part"));
   EXPECT_THAT(said(R"({"use": "value", "prompt": "a", "max_tokens": 3})"),
-              HasSubstr("no line of use thought"));
+              HasSubstr("no line with use \"thought\""));
   EXPECT_THAT(said(R"({"use": "thought", "part": "a", "prompt": "a", "max_tokens": 0})"),
               HasSubstr("max_tokens"));
   EXPECT_THAT(said("{}\n"), HasSubstr(":1: "));

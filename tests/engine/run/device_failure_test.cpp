@@ -1,5 +1,5 @@
-// The emulated GPU fails while the engine uses it: the runs that end, the data that is kept, and
-// the engine's next commands.
+// The emulated GPU fails while the engine uses it. The tests check which runs end, which data is
+// kept, and that the engine's next commands work.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -96,7 +96,7 @@ TEST_F(FailingGpu, a_permanent_fault_ends_the_run_and_the_cpu_works) {
   // The device and its model are released.
   ASSERT_TRUE(settled());
   EXPECT_EQ(emulation::memory_in_use(), memory);
-  // The device cannot be opened again; each attempt reports the first cause, at once and once.
+  // The device cannot be opened again. Each attempt reports the first cause once, without delay.
   for (int i = 0; i < 2; i++)
     EXPECT_THAT(refusal(on(kEmulated, 4)),
                 AllOf(HasSubstr("cannot be opened again"), HasSubstr(cause), Not(HasSubstr("\n"))));
@@ -105,7 +105,7 @@ TEST_F(FailingGpu, a_permanent_fault_ends_the_run_and_the_cpu_works) {
   commands.push(on("cpu", 16));
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
   EXPECT_EQ(timeline.runs().back().tokens.size(), 16u);
-  // The state of a new process.
+  // Restores the state of a new process.
   emulation::forget_faults();
   emulation::fail_call(0);
   commands.push(on(kEmulated, 2));
@@ -151,14 +151,14 @@ TEST_F(FailingGpu, an_error_at_a_wait_is_named_and_ends_the_run) {
     EXPECT_EQ(run.tokens.size(), n_tokens);
     ASSERT_TRUE(settled());
     EXPECT_THAT(refusal(on(kEmulated, 4)), HasSubstr(name));
-    // The state of a new process.
+    // Restores the state of a new process.
     emulation::forget_faults();
     emulation::fail_call(0);
   }
 }
 
-// From the failing call to the report of its cause, and from there to the engine's end.
-// CU08.
+// Measures the time from the failing call to the report of its cause, and from there to the
+// engine's end. CU08.
 TEST_F(FailingGpu, the_cause_is_reported_in_1_s_and_the_engine_ends_in_5_s) {
   using Clock = std::chrono::steady_clock;
   std::atomic<Clock::time_point> failed{Clock::time_point()};
@@ -196,8 +196,7 @@ TEST_F(FailingGpu, a_recovered_gpu_is_opened_again_by_the_next_run) {
   EXPECT_EQ(count<ModelLoaded>(), 2) << "the model was on the failed device";
 }
 
-// The driver's answer when it lost its context during a suspension.
-// CU17.
+// The driver returns this error after it lost its context during a suspension of the machine. CU17.
 TEST_F(FailingGpu, a_gpu_replaced_during_suspension_ends_the_run) {
   ASSERT_TRUE(two_steps(on(kEmulated, 16)));
   std::vector<TokenId> before;
@@ -223,8 +222,8 @@ TEST_F(FailingGpu, lost_memory_during_a_run_ends_only_that_run) {
   ASSERT_TRUE(two_steps(start));
   const std::size_t n_tokens = timeline.runs().back().tokens.size();
   const std::size_t n_prompt = timeline.runs().back().started.prompt_tokens.size();
-  ASSERT_GT(n_prompt, 7 * 64u) << "in the last of the cache's first eight pages";
-  ASSERT_LT(n_prompt, 8 * 64u - 40) << "two steps do not reach the ninth";
+  ASSERT_GT(n_prompt, 7 * 64u) << "the prompt ends in the eighth page of the cache";
+  ASSERT_LT(n_prompt, 8 * 64u - 40) << "two steps do not reach the ninth page";
   emulation::limit_memory(emulation::memory_in_use());
   commands.push(Hold{false});
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
@@ -266,7 +265,7 @@ TEST_F(FailingGpu, without_graph_memory_tokens_are_the_same) {
   ASSERT_TRUE(settled());
   int n_told = 0;
   for (const Notice& notice : timeline.notices())
-    n_told += notice.text.find("go one by one") != std::string::npos;
+    n_told += notice.text.find("launched one by one") != std::string::npos;
   EXPECT_EQ(n_told, 1);
 }
 
@@ -315,7 +314,7 @@ TEST_F(FailingGpu, run_to_end_reports_the_failing_step) {
   EXPECT_THAT(failed_by({}, in_the_prompt), testing::EndsWith("try --device cpu"));
 }
 
-TEST(GpuMemory, a_gpu_model_is_replaced_and_the_cpus_stays) {
+TEST(GpuMemory, a_gpu_model_is_evicted_and_a_cpu_model_stays) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   ModelRequest held = tiny(kEmulated), other = held;
   other.dtype = "f16";
@@ -442,7 +441,7 @@ TEST(GpuMemory, a_prompt_in_blocks_takes_the_planned_memory) {
   expect_planned(all, 1024);
 }
 
-// A context shorter than a prompt's largest forward, filled except for a step's rows.
+// The context is shorter than a prompt's largest forward. The prompt leaves room for one step.
 // CU05.
 TEST(GpuMemory, a_short_context_takes_the_planned_memory) {
   for (const int max_seq_len : {180, 640}) {
@@ -463,11 +462,12 @@ TEST(GpuMemory, the_cache_grows_within_free_memory) {
   for (int page = 0; page < 8; page++) store.acquire();
   const std::int64_t page = store.bytes_of_page(), block = page / 6;
   const std::int64_t eight = emulation::memory_in_use();
-  // One more page of each block, and one block while it is copied; not enough for eight more.
+  // Enough for one more page in each block and the copy of one block while it grows, but not for
+  // eight more pages.
   emulation::limit_memory(eight + page + 8 * block);
   EXPECT_EQ(store.acquire(), 8);
   EXPECT_EQ(emulation::memory_in_use(), eight + page);
-  EXPECT_THROW(store.acquire(), Error) << "no room for a tenth cache";
+  EXPECT_THROW(store.acquire(), Error) << "there is no room for a tenth page";
   try {
     store.acquire();
   } catch (const Error& error) {

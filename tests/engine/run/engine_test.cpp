@@ -145,7 +145,8 @@ TEST_F(EngineThread, a_decoder_without_its_draft_fails_only_that_run) {
   start.draft = "demo-draft";  // the model itself
   commands.push(start);
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
-  EXPECT_EQ(timeline.runs().back().acceptance_rate(), 0.5);  // a path of 3 of 2 + 2 + 2 rows
+  EXPECT_EQ(timeline.runs().back().acceptance_rate(),
+            0.5);  // accepts 3 of the 2 + 2 + 2 drafted tokens
 }
 
 TEST_F(EngineThread, every_lane_records_the_prefill_with_its_length) {

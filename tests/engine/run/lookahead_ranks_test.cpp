@@ -1,5 +1,5 @@
 // Lookahead over several ranks: for any number of ranks and any delays, every sequence, step and
-// score equals those of one rank, and all ranks end.
+// score equals that of one rank, and all ranks end.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -46,7 +46,7 @@ class Watched final : public LanguageModel {
   LanguageModel& model_;
 };
 
-/// Models for the ranks of a sequence, each watched.
+/// Models for the ranks of a sequence, each wrapped in a Watched.
 template <class M>
 struct Ranks {
   std::vector<std::unique_ptr<kernels::Device>> devices;
@@ -154,7 +154,7 @@ TEST(LookaheadRanks, give_the_steps_of_one_rank) {
   }
   EXPECT_GT(n_accepted, 1000);
   EXPECT_GT(n_won_elsewhere, 200) << "rank 0 found nearly every match";
-  EXPECT_GT(n_again, 200) << "every rank had computed the winner's rows";
+  EXPECT_GT(n_again, 200) << "ranks seldom lacked the winner's rows";
 }
 
 TEST(LookaheadRanks, equal_plain_decoding_on_a_transformer) {
@@ -273,13 +273,14 @@ TEST(LookaheadRanks, compute_fewer_rows_and_exchange_few_numbers) {
   EXPECT_EQ(outcome.counts.at("rows"), single.counts.at("rows"));
   EXPECT_GE(sum, outcome.counts.at("rows"));
   EXPECT_EQ(outcome.metrics.at("ranks"), 3);
-  // A step's start, one prediction, five numbers per rank, at most four rows of a match, fifteen
-  // columns.
+  // Numbers per step: 1 starts it, 5 hold the prediction, 5 per rank describe its match, at most 4
+  // * 6 hold the matched rows, and 18 the fifteen new cells of the window.
   EXPECT_LE(outcome.counts.at("told_numbers"), outcome.n_steps * (1 + 5 + 3 * 5 + 4 * 6 + 18));
   EXPECT_GE(outcome.counts.at("told_numbers"), outcome.n_steps * (1 + 5 + 3 * 5));
 }
 
-/// A rank's steps and state over an exchange that may alter messages.
+/// Hooks into every rank: a wrapper of its exchange that may alter messages, and a call after each
+/// step.
 struct RankHooks {
   std::function<std::unique_ptr<Exchange>(Exchange&)> wrap;  // may be empty
   std::function<void(int rank, const Lane&)> stepped;        // may be empty
@@ -374,13 +375,13 @@ TEST(LookaheadRanks, every_cache_equals_a_fresh_prefill) {
 enum class Alteration {
   None,
   ShortestWins,   // the rank with the shortest match sends its rows
-  LastRowLost,    // of the winner's rows
-  OtherAnswer,    // another last token
+  LastRowLost,    // the last of the winner's rows is not sent
+  OtherAnswer,    // the step's prediction is another token
   WindowTurned,   // the new window row with the ranks' columns in another order
   OneRankMisses,  // only one rank receives a match with one row less
 };
 
-/// An exchange that alters messages, for all ranks alike except in OneIsNotTold.
+/// An exchange that alters messages, alike for all ranks except with OneRankMisses.
 class AlteringExchange final : public Exchange {
  public:
   AlteringExchange(Exchange& exchange, Alteration alteration, int vocab)
@@ -502,7 +503,7 @@ TEST(LookaheadRanks, a_failing_rank_ends_the_run_and_keeps_its_tokens) {
       EXPECT_GE(ended.n_tokens, static_cast<std::size_t>(at));
     }
   }
-  // During prefill, and with an exception that is no Error.
+  // One rank fails during prefill, another with an exception other than Error.
   EXPECT_EQ(ended_by(2, -1, device).why, "rank 2 on a device of the test: the device is gone");
   EXPECT_EQ(ended_by(1, 3, [] { throw std::runtime_error("a fault"); }).why, "a fault");
 }
@@ -555,7 +556,7 @@ TEST(LookaheadRanks, a_stop_does_not_wait_for_ranks_in_prefill) {
   }
 }
 
-// As race lanes, whose other ranks share the same models.
+// The sequences are lanes of a race, whose other ranks share the same models.
 TEST(LookaheadRanks, interleaved_sequences_decode_as_alone) {
   const Deadline deadline;
   auto ranks = transformers(3, kernels::DType::F32);

@@ -22,7 +22,8 @@ TEST(RaceModels, a_batch_lane_drafts_on_its_own_threads) {
       raced(store, {{.decoder = "ar"}, {.decoder = "mcsd"}, {.decoder = "seed"}}, true);
   ASSERT_EQ(models.size(), 3u);
   const LoadedModel& target = models[0].target;
-  for (const RunModels& lane : models) EXPECT_EQ(&lane.target, &target) << "weights once";
+  for (const RunModels& lane : models)
+    EXPECT_EQ(&lane.target, &target) << "the lanes must share the weights";
   ASSERT_NE(models[1].draft, nullptr);
   ASSERT_NE(models[2].draft, nullptr);
   EXPECT_EQ(&models[1].draft->model->device(), &target.model->device());

@@ -1,4 +1,4 @@
-// Repeats a run's forwards: the same rows after the same tokens, whatever decoder requested them.
+// row_cost_ms() repeats the forwards of a run of any decoder: the same rows after the same tokens.
 #include <string>
 #include <vector>
 
@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-TEST(RowsAlone, every_forward_is_repeated_with_its_rows) {
+TEST(RowCost, every_forward_is_repeated_with_its_rows) {
   int n_emitting_nothing = 0;
   for (std::uint64_t seed = 1; seed <= 300; seed++) {
     test::Dice dice(seed);
@@ -39,7 +39,7 @@ TEST(RowsAlone, every_forward_is_repeated_with_its_rows) {
   EXPECT_GT(n_emitting_nothing, 0) << "no step without an emitted token occurred";
 }
 
-TEST(RowsAlone, recorded_draft_rows_count_and_a_stop_ends_it) {
+TEST(RowCost, recorded_draft_rows_count_and_a_stop_ends_it) {
   StepRecorder steps(nullptr);
   TokenTree tree;
   tree.add(3, -1, {});
@@ -58,7 +58,7 @@ TEST(RowsAlone, recorded_draft_rows_count_and_a_stop_ends_it) {
   EXPECT_EQ(model.n_forwards, 2) << "prefill and one step";
 }
 
-TEST(RowsAlone, the_chain_of_tokens_is_found_in_a_tree) {
+TEST(RowCost, the_chain_of_tokens_is_found_in_a_tree) {
   TokenTree tree;
   tree.add(1, -1, {});
   for (const auto& [token, parent] :

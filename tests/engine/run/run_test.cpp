@@ -1,4 +1,4 @@
-// One run to its end, as the command line starts it.
+// run_to_end(), with which the command line decodes.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -42,8 +42,8 @@ TEST(RunToEnd, a_run_stopped_in_prefill_is_reported_as_stopped) {
   EXPECT_EQ(finished->stop_reason, "stopped");
 }
 
-// Even a short run reports it without waiting for a tenth of a second.
-TEST(RunToEnd, a_run_reports_processor_load_like_a_live_one) {
+// Even a run that is much shorter than the sampling period of a tenth of a second reports it.
+TEST(RunToEnd, even_a_short_run_reports_its_processor_load) {
   if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
     FAIL() << "assets/models/demo-target is not in this tree";
   }

@@ -81,7 +81,8 @@ RunResult run(const RunRequest& request) {
   return run_to_end(models(), request, 1, nullptr);
 }
 
-/// Substrings as stop strings: within a token, across tokens, one character, many.
+/// Substrings of the text to use as stop strings: within a token, across tokens, one character,
+/// many.
 std::vector<std::string> pieces_of(const std::string& text) {
   std::vector<std::string> pieces;
   for (const auto& [at, n] : {std::pair<std::size_t, std::size_t>{3, 2}, {9, 7}, {17, 12}, {26, 1}})
@@ -204,7 +205,7 @@ TEST(Stops, ids_beyond_the_vocabulary_are_refused) {
     request.stop_ids = {id};
     try {
       run(request);
-      FAIL() << id << " was taken";
+      FAIL() << id << " was accepted";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::Usage);
     }

@@ -1,5 +1,5 @@
-// The rule that decides whether drafting and verification overlap: with given times, and in the
-// simulator, whose stage times depend on the mode.
+// Tests the rule that decides whether SEED's drafting and verification overlap, with given times
+// and in the simulator, where stage times depend on the mode.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(OverlapTuner, starts_alternating_and_overlaps_where_faster) {
   OverlapTuner tuner;
   EXPECT_FALSE(tuner.at_once());
   EXPECT_GT(feed(tuner, {.in_turn = 100, .at_once = 60}, 200), 180);
-  EXPECT_TRUE(tuner.keeps_at_once());
+  EXPECT_TRUE(tuner.keeps_overlapped());
   EXPECT_EQ(tuner.in_turn(), 100);
   EXPECT_EQ(tuner.overlapped(), 60);
   EXPECT_EQ(tuner.n_changes(), 1);
@@ -45,37 +45,37 @@ TEST(OverlapTuner, probes_rarely_where_overlap_does_not_pay) {
   for (const Nanoseconds at_once : {120, 170, 500}) {
     OverlapTuner tuner;
     const int n_lost = feed(tuner, {.in_turn = 100, .at_once = at_once}, 1000);
-    EXPECT_FALSE(tuner.keeps_at_once());
-    EXPECT_GE(tuner.n_looks(), 3) << "it still probes rarely";
+    EXPECT_FALSE(tuner.keeps_overlapped());
+    EXPECT_GE(tuner.n_probes(), 3) << "it still probes rarely";
     EXPECT_LE(n_lost, 6);
     EXPECT_EQ(tuner.overlapped(), at_once);
   }
   OverlapTuner a_little_slower;
   feed(a_little_slower, {.in_turn = 100, .at_once = 105}, 1000);
-  EXPECT_GE(a_little_slower.n_looks(), 4) << "a later probe may differ";
+  EXPECT_GE(a_little_slower.n_probes(), 4) << "a small loss is probed again";
 }
 
-// The kept mode becomes faster and slower repeatedly while the other mode was far slower: a changed
-// load alone is a weak reason to probe.
+// The load changes repeatedly. A changed load alone is a weak reason to probe a mode that was far
+// slower.
 TEST(OverlapTuner, a_changing_load_causes_few_probes_after_a_clear_loss) {
-  const auto n_looks = [](Nanoseconds at_once) {
+  const auto n_probes = [](Nanoseconds at_once) {
     OverlapTuner tuner;
     for (int phase = 1; phase <= 40; phase++) {
       const Nanoseconds slower = phase % 2 ? 3 : 2;
       feed(tuner, {.in_turn = 50 * slower, .at_once = at_once * slower}, 12);
     }
-    EXPECT_FALSE(tuner.keeps_at_once());
-    return tuner.n_looks();
+    EXPECT_FALSE(tuner.keeps_overlapped());
+    return tuner.n_probes();
   };
-  EXPECT_LE(n_looks(70), 10);
-  EXPECT_GE(n_looks(51), 20);
+  EXPECT_LE(n_probes(70), 10);
+  EXPECT_GE(n_probes(51), 20);
 }
 
 TEST(OverlapTuner, a_lost_probe_after_a_load_change_delays_the_next) {
   OverlapTuner tuner;
   feed(tuner, {.in_turn = 100, .at_once = 140}, 100);
   feed(tuner, {.in_turn = 200, .at_once = 280}, 12);
-  ASSERT_EQ(tuner.n_looks(), 2) << "the load changed";
+  ASSERT_EQ(tuner.n_probes(), 2) << "the load changed";
   EXPECT_EQ(feed(tuner, {.in_turn = 200, .at_once = 280}, 180), 0);
 }
 
@@ -90,23 +90,23 @@ TEST(OverlapTuner, another_branch_count_starts_from_the_last_loss) {
 TEST(OverlapTuner, an_insignificant_gain_changes_nothing) {
   OverlapTuner in_turn;
   feed(in_turn, {.in_turn = 100, .at_once = 99}, 500);
-  EXPECT_FALSE(in_turn.keeps_at_once());
+  EXPECT_FALSE(in_turn.keeps_overlapped());
   OverlapTuner at_once;
   feed(at_once, {.in_turn = 100, .at_once = 90}, 20);
-  ASSERT_TRUE(at_once.keeps_at_once());
+  ASSERT_TRUE(at_once.keeps_overlapped());
   feed(at_once, {.in_turn = 89, .at_once = 90}, 1000);
-  EXPECT_TRUE(at_once.keeps_at_once());
+  EXPECT_TRUE(at_once.keeps_overlapped());
   EXPECT_EQ(at_once.n_changes(), 1);
 }
 
 TEST(OverlapTuner, detects_load_changes_in_both_directions) {
   OverlapTuner tuner;
   feed(tuner, {.in_turn = 100, .at_once = 60}, 500);
-  ASSERT_TRUE(tuner.keeps_at_once());
+  ASSERT_TRUE(tuner.keeps_overlapped());
   feed(tuner, {.in_turn = 110, .at_once = 180}, 12);
-  EXPECT_FALSE(tuner.keeps_at_once()) << "the kept mode became slower, so it probes at once";
+  EXPECT_FALSE(tuner.keeps_overlapped()) << "the kept mode became slower, so it probes at once";
   feed(tuner, {.in_turn = 110, .at_once = 50}, 1000);
-  EXPECT_TRUE(tuner.keeps_at_once()) << "no signal, but a rare probe finds it";
+  EXPECT_TRUE(tuner.keeps_overlapped()) << "no signal, but a rare probe finds it";
   EXPECT_EQ(tuner.n_changes(), 3);
 }
 
@@ -116,11 +116,11 @@ TEST(OverlapTuner, rare_slow_rounds_do_not_mislead_it) {
     const Nanoseconds usual = tuner.at_once() ? 80 : 100;
     tuner.measured(round(i % 7 == 5 ? 5 * usual : usual));
   }
-  EXPECT_TRUE(tuner.keeps_at_once());
+  EXPECT_TRUE(tuner.keeps_overlapped());
   EXPECT_EQ(tuner.n_changes(), 1);
 }
 
-// Even free drafting would not make overlap faster by the margin that counts.
+// Drafting takes so small a part of a round that hiding it would not gain the required margin.
 TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   OverlapTuner tuner;
   const auto feed_in_turn = [&](Nanoseconds drafting, int n) {
@@ -130,42 +130,42 @@ TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
     }
   };
   feed_in_turn(28, 1000);
-  EXPECT_EQ(tuner.n_looks(), 0);
-  EXPECT_TRUE(tuner.knows());
-  EXPECT_TRUE(tuner.was_spared());
+  EXPECT_EQ(tuner.n_probes(), 0);
+  EXPECT_TRUE(tuner.has_measurements());
+  EXPECT_TRUE(tuner.was_probe_skipped());
   EXPECT_EQ(tuner.in_turn(), 1000);
   EXPECT_EQ(tuner.overlapped(), 0);
-  // The draft has become slow although rounds take as long as before: detected within one backoff
-  // period.
+  // The draft becomes slower while rounds take as long as before. The tuner must notice within one
+  // backoff period.
   int n = 0;
   for (; !tuner.at_once() && n < 1000; n++) tuner.measured({.whole = 1000, .drafting = 300});
   EXPECT_TRUE(tuner.at_once());
   EXPECT_LE(n, 800);
   feed(tuner, {.in_turn = 1000, .at_once = 700}, 20);
-  EXPECT_TRUE(tuner.keeps_at_once());
-  EXPECT_FALSE(tuner.was_spared());
+  EXPECT_TRUE(tuner.keeps_overlapped());
+  EXPECT_FALSE(tuner.was_probe_skipped());
 
   OverlapTuner just_enough;
   for (int i = 0; i < 3; i++) just_enough.measured({.whole = 1000, .drafting = 30});
   EXPECT_TRUE(just_enough.at_once());
 }
 
-// As after a prompt, in both modes.
+// Steps become faster in both modes, as they do after a prompt.
 TEST(OverlapTuner, faster_steps_favour_neither_mode) {
   OverlapTuner tuner;
   for (int text = 0; text < 20; text++)
     for (int i = 0; i < 25; i++) tuner.measured(round(1000 + 250 / (1 + i / 2)));
-  EXPECT_FALSE(tuner.keeps_at_once());
+  EXPECT_FALSE(tuner.keeps_overlapped());
   EXPECT_EQ(tuner.n_changes(), 0);
-  EXPECT_GE(tuner.n_looks(), 2);
+  EXPECT_GE(tuner.n_probes(), 2);
 }
 
 TEST(OverlapTuner, noise_between_equal_modes_rarely_changes_it) {
   Dice dice(4);
   OverlapTuner tuner;
   for (int i = 0; i < 3000; i++) tuner.measured(round(dice(950, 1050)));
-  EXPECT_LE(tuner.n_changes(), tuner.n_looks() / 2);
-  EXPECT_LE(tuner.n_looks(), 60);
+  EXPECT_LE(tuner.n_changes(), tuner.n_probes() / 2);
+  EXPECT_LE(tuner.n_probes(), 60);
 }
 
 TEST(MeasuredOverlap, each_branch_count_is_tuned_separately) {
@@ -194,7 +194,7 @@ TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
         EXPECT_EQ(overlap.at_once(n), pays) << n << " branches, round " << i;
         overlap.measured(n, round(overlap.at_once(n) ? beside * 2 : 200));
       }
-      EXPECT_EQ(overlap.tuners().at(n).n_looks(), 0);
+      EXPECT_EQ(overlap.tuners().at(n).n_probes(), 0);
     }
     EXPECT_FALSE(overlap.at_once(1));
     // If the choice is wrong for this count, a probe finds out.
@@ -203,30 +203,30 @@ TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
   }
 }
 
-// A count that started from a neighbour's choice may have been measured in one mode only: it is not
-// reported.
+// A count that started from a neighbour's choice may have been measured in one mode only. Such a
+// count is not reported.
 TEST(MeasuredOverlap, reports_the_largest_count_measured_in_both_modes) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;
-    EXPECT_EQ(overlap.most_that_measured(), nullptr);
+    EXPECT_EQ(overlap.largest_measured(), nullptr);
     const auto rounds = [&](int n_branches, int n) {
       for (int i = 0; i < n; i++)
         overlap.measured(n_branches, round(overlap.at_once(n_branches) ? beside : 100));
     };
     rounds(3, 3);
-    EXPECT_EQ(overlap.most_that_measured(), nullptr) << "measured only in alternating mode";
+    EXPECT_EQ(overlap.largest_measured(), nullptr) << "measured only in alternating mode";
     rounds(3, 17);
     ASSERT_EQ(overlap.at_once(3), beside < 100);
     rounds(6, 10);
     const OverlapTuner& six = overlap.tuners().at(6);
     EXPECT_EQ(six.in_turn() > 0, beside > 100) << "the mode that it started with";
     EXPECT_EQ(six.overlapped() > 0, beside < 100);
-    const OverlapTuner* largest = overlap.most_that_measured();
+    const OverlapTuner* largest = overlap.largest_measured();
     ASSERT_EQ(largest, &overlap.tuners().at(3));
     EXPECT_EQ(largest->in_turn(), 100);
     EXPECT_EQ(largest->overlapped(), beside);
     rounds(6, 200);
-    EXPECT_EQ(overlap.most_that_measured(), &six) << "it has probed";
+    EXPECT_EQ(overlap.largest_measured(), &six) << "it has probed";
   }
 }
 
@@ -271,7 +271,7 @@ TEST(Rounds, alternating_takes_the_sum_of_both_stages) {
   EXPECT_EQ(makespan(never, machine, 1, 1, 50), 50 * (7 + 20));
 }
 
-// Each draft but the first finds its weights in the cache.
+// Drafting all branches in a row keeps the draft's weights in the CPU's cache.
 TEST(Rounds, alternating_drafts_all_branches_then_verifies_all) {
   const FirstComeFirstServed fcfs;
   for (const int together : {1, 2, 3, 8}) {
@@ -317,7 +317,8 @@ TEST(Rounds, alternating_never_runs_both_stages_at_once) {
   }
 }
 
-// Promise: apart from probes, never slower than alternating, and faster where overlap pays.
+// Apart from probes, adaptive rounds must not be slower than alternating ones, and must be faster
+// where overlap pays.
 TEST(Rounds, adaptive_rounds_are_about_as_fast_as_the_better_mode) {
   const Machine machines[] = {
       {.draft = 200, .verify = 300, .draft_beside = 220, .verify_beside = 320},  // overlap pays
@@ -341,15 +342,15 @@ TEST(Rounds, adaptive_rounds_are_about_as_fast_as_the_better_mode) {
   }
 }
 
-TEST(Rounds, adaptive_rounds_without_gain_cost_as_alternating) {
+TEST(Rounds, adaptive_rounds_without_gain_equal_alternating_ones) {
   const Machine machine{.draft = 2, .verify = 300, .draft_beside = 2, .verify_beside = 600};
   for (const int together : {1, 3}) {
     FixedOverlap never(false);
     MeasuredOverlap measured;
     const Nanoseconds in_turn = makespan(never, machine, 3, together, 400);
     EXPECT_EQ(makespan(measured, machine, 3, together, 400), in_turn);
-    EXPECT_EQ(measured.tuners().at(3).n_looks(), 0);
-    EXPECT_EQ(measured.most_that_measured(), &measured.tuners().at(3));
+    EXPECT_EQ(measured.tuners().at(3).n_probes(), 0);
+    EXPECT_EQ(measured.largest_measured(), &measured.tuners().at(3));
   }
 }
 

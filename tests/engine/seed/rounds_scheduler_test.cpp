@@ -1,5 +1,5 @@
-// Completions in SEED's rounds equal those made alone; n branches cost n caches and one copy of the
-// weights; all of it is reported in events.
+// Completions in SEED's rounds equal those of each request alone; n branches cost n caches and one
+// copy of the weights; events report every run and wait.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -152,8 +152,7 @@ Delayed& made_delayed(LoadedModel& loaded) {
   return delayed;
 }
 
-// T10 with the shipped work: its jobs, both prompt caches, finished decoders, and events from two
-// threads.
+// T10 with the real work: jobs, both prompt caches, finished decoders, and events from two threads.
 TEST(RoundsScheduler, random_delays_change_no_token) {
   ModelStore own(kAssets, 2);
   const RunModels models = models_for(own, {}, {}, "seed", {});
@@ -173,7 +172,8 @@ TEST(RoundsScheduler, random_delays_change_no_token) {
     if (mode == Sampling::Mode::Rejection) plain = without_rounds(requests);
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
     for (const std::string& overlap : overlap_names()) {
-      for (const int i : {0, 1, 2, 3, 4, 5, 6, 7}) {  // every number of branches with both modes
+      for (const int i :
+           {0, 1, 2, 3, 4, 5, 6, 7}) {  // 1 to 4 branches, verified alone or three together
         const int n = 1 + i / 2, together = i % 2 ? 3 : 1;
         const int threads = 1 + static_cast<int>((trial + trial / 2) % 2);
         const std::string& policy = policies[trial % policies.size()];
@@ -272,7 +272,7 @@ TEST(RoundsScheduler, reports_every_run_with_its_waits) {
   EXPECT_LE(figures.at("longest_queue"), 2);
   EXPECT_GT(figures.at("target_busy"), 0);
   EXPECT_LE(figures.at("target_busy"), 1);
-  // Section 5d: divided by the draft's depth of 3 and the number of verifications.
+  // alpha divides accepted tokens by the draft's depth of 3 and the number of verified drafts.
   EXPECT_DOUBLE_EQ(figures.at("alpha"), figures.at("accepted") / (3 * figures.at("steps")));
   EXPECT_GE(figures.at("accepted_of_judged"), figures.at("alpha"));
   EXPECT_GE(figures.at("rounds_bound"), 1);
@@ -339,7 +339,7 @@ TEST(RoundsScheduler, a_hanging_draft_is_reported_beside_a_busy_target) {
     BegunSteps begun;
     bool is_told = false;
     draft.before_forward = [&] {
-      if (draft.n_forwards != 8) return;  // after the first prompt's, in a step
+      if (draft.n_forwards != 8) return;  // the prompt's forwards are over, so a step drafts
       const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       while (begun.n == 0 && std::chrono::steady_clock::now() < give_up)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -373,8 +373,8 @@ TEST(RoundsScheduler, branches_without_a_draft_do_not_count) {
   for (const char* name : {"drafts", "round_draft_ms", "most_branches", "alpha"})
     EXPECT_EQ(both.at(name), drafted.at(name)) << name;
   EXPECT_DOUBLE_EQ(both.at("rounds_bound"),
-                   rounds_bound(2, 1, both.at("round_draft_ms"), both.at("round_verify_ms"),
-                                both.at("steps") / both.at("verifications")));
+                   speedup_bound(2, 1, both.at("round_draft_ms"), both.at("round_verify_ms"),
+                                 both.at("steps") / both.at("verifications")));
 
   RoundsScheduler plain(bundled(), {.n_branches = 6});
   plain.run(answers, {});
@@ -397,7 +397,7 @@ TEST(RoundsScheduler, reports_the_chosen_mode_and_its_times) {
   int n_told = 0;
   for (const Event& event : events.events) {
     const auto* notice = std::get_if<Notice>(&event);
-    n_told += notice && notice->text.starts_with("seed: the draft works ");
+    n_told += notice && notice->text.starts_with("seed: the draft model works ");
   }
   EXPECT_EQ(n_told, 1);
   for (const char* overlap : {"always", "never"}) {

@@ -1,5 +1,5 @@
-// Bookkeeping of SEED's rounds in the simulator: every branch ends, in the order of the policy,
-// with the times that arithmetic gives (T10, section 5g).
+// Bookkeeping of SEED's rounds in the simulator: every branch ends, in the order of the policy, and
+// with the expected times (T10).
 #include <map>
 #include <set>
 
@@ -70,7 +70,7 @@ TEST(Rounds, fcfs_verifies_in_order_of_arrival) {
   }
 }
 
-/// Asserts section 5g's rules between any two events.
+/// Asserts the rules of rounds at every call.
 class WatchedWork final : public RoundsWork {
  public:
   WatchedWork(RoundsWork& work, Rounds& rounds) : work_(work), rounds_(rounds) {}
@@ -153,7 +153,8 @@ TEST(Rounds, valuable_states_and_short_sequences_go_first) {
     return work.ended();
   };
   EXPECT_EQ(order(FirstComeFirstServed()), (std::vector{0, 1, 2}));
-  // The first is taken before the others arrive; while it drafts again there is no choice.
+  // The target takes the first branch before the others arrive, and they are ready while it drafts
+  // again.
   EXPECT_EQ(order(HighestValueFirst()), (std::vector{1, 2, 0}));
   const auto lengths = [](const Policy& policy) {
     Rounds rounds(3, policy, 1, nullptr);
@@ -199,7 +200,7 @@ TEST(Rounds, earlier_stage_times_are_used_at_the_first_verification) {
     Rounds rounds(4, kFcfs, 4, nullptr, known);
     ScriptedWork work(requests_of(4, 10, {1}));
     const auto slices = simulate_rounds(rounds, work, fixed_times(1, 100, 1));
-    std::size_t n = 0;  // number that the first verification took together
+    std::size_t n = 0;  // branches in the first verification
     const auto verifies = [](const StageSlice& s) { return s.stage == StageSlice::Stage::Verify; };
     const auto first = std::ranges::find_if(slices, verifies);
     for (const StageSlice& slice : slices) n += verifies(slice) && slice.begin == first->begin;
@@ -216,7 +217,8 @@ TEST(Rounds, earlier_stage_times_are_used_at_the_first_verification) {
   EXPECT_EQ(first_of(known), 1u);
 }
 
-// Section 5g: fixed T_d and T_v give a speedup of min(n, (T_d + T_v) / T_v), except for the start.
+// Fixed stage times T_d (draft) and T_v (verification) give a speedup of min(n, (T_d + T_v) / T_v),
+// except for the start.
 TEST(Rounds, fixed_stage_times_reach_the_bound) {
   constexpr int kRounds = 400;
   for (const auto& [t_draft, t_verify] :
@@ -229,8 +231,8 @@ TEST(Rounds, fixed_stage_times_reach_the_bound) {
         const double in_turn = static_cast<double>(n * kRounds * (t_draft + t_verify));
         const double gain = in_turn / static_cast<double>(slices.back().end);
         const double bound =
-            rounds_bound(n, n_drafts == 0 ? n : n_drafts, static_cast<double>(t_draft),
-                         static_cast<double>(t_verify));
+            speedup_bound(n, n_drafts == 0 ? n : n_drafts, static_cast<double>(t_draft),
+                          static_cast<double>(t_verify));
         EXPECT_LE(gain, bound * (1 + 1e-9)) << n << " " << n_drafts;
         EXPECT_GE(gain, bound * 0.97) << n << " " << n_drafts;
         if (n_drafts == 0) {
@@ -257,9 +259,9 @@ TEST(Rounds, batched_verification_stays_within_the_bound) {
           static_cast<double>(n * kRounds) / static_cast<double>(rounds.totals().n_verifications);
       const double in_turn = n * kRounds * (draft + verify / together);
       const double gain = in_turn / static_cast<double>(slices.back().end);
-      EXPECT_LE(gain, rounds_bound(n, 1, draft, verify, together) * (1 + 1e-9)) << n;
+      EXPECT_LE(gain, speedup_bound(n, 1, draft, verify, together) * (1 + 1e-9)) << n;
       if (n == 6 && t_draft == 5) {
-        EXPECT_GT(gain, rounds_bound(n, 1, draft, verify))
+        EXPECT_GT(gain, speedup_bound(n, 1, draft, verify))
             << "the bound with one sequence per verification";
       }
     }

@@ -1,5 +1,5 @@
-// Rounds on two threads give each sequence its output alone under any delay and policy (T10,
-// section 5g), and always end.
+// Rounds on two threads give each sequence its output alone under any delay and policy, and always
+// end (T10).
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -57,7 +57,7 @@ class RandomOverlap final : public Overlap {
   bool at_once_ = true;
 };
 
-/// Alternating, overlapping, both in turn, and adaptive.
+/// Alternating, overlapping, adaptive or random, by the trial's number.
 std::unique_ptr<Overlap> overlap_of_trial(int trial) {
   if (trial % 4 == 0) return std::make_unique<FixedOverlap>(false);
   if (trial % 4 == 1) return std::make_unique<FixedOverlap>(true);
@@ -153,8 +153,7 @@ TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
   }
 }
 
-// A draft that hangs in its device is visible from the events reported before.
-// CU12.
+// If a draft hangs on its device, the events reported before show it. CU12.
 TEST(RoundsThreads, events_continue_while_a_draft_blocks_the_target) {
   ToyModel target(kShape), draft(draft_of(kShape));
   Job job{.decoder = "seed"};
@@ -284,9 +283,8 @@ TEST(RoundsThreads, a_deadlock_fails_the_test_with_a_message) {
     const Deadline deadline(std::chrono::seconds(1));
     std::this_thread::sleep_for(std::chrono::seconds(60));
   };
-  EXPECT_EXIT(
-      wait_for_ever(), testing::ExitedWithCode(EXIT_FAILURE),
-      "a_deadlock_fails_the_test_with_a_message: its threads have not come to rest within 1 s");
+  EXPECT_EXIT(wait_for_ever(), testing::ExitedWithCode(EXIT_FAILURE),
+              "a_deadlock_fails_the_test_with_a_message: its threads have not finished within 1 s");
 }
 
 TEST(RoundsThreads, a_stop_ends_both_threads) {

@@ -1,5 +1,5 @@
-// A recorded schedule simulated with given stage times: its turns, with the times that arithmetic
-// gives.
+// Simulating a recorded schedule with given stage times keeps its turns and gives them the expected
+// times.
 #include <algorithm>
 #include <map>
 
@@ -11,7 +11,7 @@
 namespace engine::test {
 namespace {
 
-/// One recorded sequence: its start, and the tokens of its rounds, each of which took 10.
+/// A recorded sequence: its start and the tokens of each round. A round took 10 ns.
 struct RecordedSequence {
   Nanoseconds begin = 0;
   std::vector<int> tokens;
@@ -109,7 +109,7 @@ TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
       << "the target works unless nothing waits";
 }
 
-TEST(SimulateSchedule, what_was_not_judged_is_left_out) {
+TEST(SimulateSchedule, unverified_turns_are_left_out) {
   Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
   for (const std::size_t i : {3u, 4u}) told.turns[i].forwarded = told.turns[i].ended = -1;
   const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
@@ -121,8 +121,8 @@ TEST(SimulateSchedule, what_was_not_judged_is_left_out) {
   EXPECT_TRUE(none.schedule.empty());
 }
 
-// A search: the second level starts when all of the first has ended.
-TEST(SimulateSchedule, a_sequence_waits_for_all_before_it) {
+// In a search, the second level starts when the first has ended.
+TEST(SimulateSchedule, a_level_waits_for_the_previous_level) {
   const std::vector<RecordedSequence> levels{{0, {1, 1}}, {0, {1}}, {40, {1, 1}}, {40, {1}}};
   const auto run = [&](int n_told) {
     return simulate_schedule(schedule(n_told, levels), {.draft = 3, .verify = 4, .n_branches = 4})
@@ -132,7 +132,7 @@ TEST(SimulateSchedule, a_sequence_waits_for_all_before_it) {
   const Nanoseconds first_level = std::max(turns[1].ended, turns[2].ended);
   EXPECT_EQ(turns[3].may_draft, first_level);
   EXPECT_EQ(turns[5].may_draft, first_level);
-  EXPECT_EQ(run(1)[3].may_draft, 0) << "one branch told has no levels that could be seen";
+  EXPECT_EQ(run(1)[3].may_draft, 0) << "a recording with one branch shows no levels";
 }
 
 TEST(SimulateSchedule, the_requested_policy_is_used) {
@@ -146,7 +146,7 @@ TEST(SimulateSchedule, the_requested_policy_is_used) {
     return runs;
   };
   EXPECT_EQ(order("fcfs")[4], 6u);
-  EXPECT_EQ(order("shortest")[4], 7u) << "the one with 1 token, though the one with 4 came first";
+  EXPECT_EQ(order("shortest")[4], 7u) << "run 7 has 1 token, run 6, which came first, has 4";
   EXPECT_THROW(order("sjf"), ContractError);
   EXPECT_THROW(simulate_schedule(recorded, {.draft = 0, .verify = 1}), ContractError);
 }

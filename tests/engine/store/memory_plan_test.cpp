@@ -1,4 +1,4 @@
-// The memory that a model is planned to need, and refusals.
+// Estimates of the memory that a model needs, and refusals of models that do not fit.
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -36,12 +36,21 @@ TEST(MemoryPlan, weights_are_parameters_times_dtype_size) {
   EXPECT_GT(memory_plan(config, DType::BF16).workspace, 2.0 * 2 * 96 * 64);
 }
 
+TEST(MemoryPlan, counts_norms_of_heads_and_fused_matrices) {
+  ModelConfig config = shape(), plain = shape();
+  config.fused_projections = true;
+  EXPECT_EQ(memory_plan(config, DType::F32).weights, 4.0 * plain.n_params());
+  config.qk_norm = config.post_norms = true;
+  EXPECT_EQ(memory_plan(config, DType::F32).weights,
+            4.0 * (static_cast<double>(plain.n_params()) + 3 * (2 * 16 + 2 * 64)));
+}
+
 TEST(MemoryPlan, chimeras_cache_is_planned_per_token) {
   HeadsConfig config;
   config.n_heads = 2;
   config.dim = 64;
   config.vocab_size = 128;
-  EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 0) << "Medusa's have none";
+  EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 0) << "Medusa heads have no cache";
   config.kind = HeadsKind::Chimera;
   config.hidden_dim = 96;
   config.n_attention_heads = 4;
@@ -50,7 +59,7 @@ TEST(MemoryPlan, chimeras_cache_is_planned_per_token) {
   EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 64);
 }
 
-TEST(MemoryPlan, chimeras_k_gram_table_is_planned_where_kept) {
+TEST(MemoryPlan, chimeras_k_gram_table_is_planned_if_it_is_kept) {
   HeadsConfig config;
   config.n_heads = 2;
   config.dim = 64;
@@ -61,7 +70,7 @@ TEST(MemoryPlan, chimeras_k_gram_table_is_planned_where_kept) {
            memory_plan(config, DType::BF16, /*with_table=*/false).workspace;
   };
   config.vocab_size = 128;
-  EXPECT_EQ(table(), 0) << "Medusa's have none";
+  EXPECT_EQ(table(), 0) << "Medusa heads have no table";
   config.kind = HeadsKind::Chimera;
   EXPECT_EQ(table(), 4.0 * 3 * 128 * 64);
   config.vocab_size = (64 << 20) / (4 * 4 * 64);
@@ -106,15 +115,15 @@ TEST(MemoryPlan, the_largest_scale_does_not_overflow) {
   config.n_layers = 4096 * 1024;
   const MemoryPlan plan = memory_plan(config, DType::F32);
   EXPECT_GT(plan.weights, 1e21);
-  EXPECT_THROW(refuse_what_does_not_fit("m", {1024, 1024}, plan, INT64_MAX), Error);
+  EXPECT_THROW(check_memory("m", {1024, 1024}, plan, INT64_MAX), Error);
 }
 
 // CF17.
 TEST(MemoryPlan, a_plan_that_does_not_fit_is_refused_with_both_sizes) {
   const MemoryPlan plan{.weights = 3e9, .workspace = 1e9, .cache_per_token = 2e4};
-  EXPECT_NO_THROW(refuse_what_does_not_fit("big", {4, 2}, plan, 4'000'000'000));
+  EXPECT_NO_THROW(check_memory("big", {4, 2}, plan, 4'000'000'000));
   try {
-    refuse_what_does_not_fit("big", {4, 2}, plan, 3'999'999'999);
+    check_memory("big", {4, 2}, plan, 3'999'999'999);
     FAIL() << "expected a refusal";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
@@ -124,7 +133,7 @@ TEST(MemoryPlan, a_plan_that_does_not_fit_is_refused_with_both_sizes) {
       EXPECT_NE(message.find(part), std::string::npos) << message;
   }
   try {
-    refuse_what_does_not_fit("big", {}, plan, 1);
+    check_memory("big", {}, plan, 1);
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).find("--scale"), std::string::npos) << error.what();
   }

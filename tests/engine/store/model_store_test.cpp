@@ -1,4 +1,4 @@
-// Which models stay in memory, and which are evicted for others.
+// The model store: which models stay in memory, and which are evicted for others.
 #include <sys/resource.h>
 #include <algorithm>
 #include <filesystem>
@@ -84,7 +84,7 @@ TEST(ModelStore, a_draft_comes_from_the_card_or_the_option_unscaled) {
   EXPECT_EQ(again.target.id, models.target.id);
   EXPECT_EQ(again.draft->id, models.draft->id);
   EXPECT_EQ(store.get({.model = "demo-draft"}).id, models.draft->id);
-  // In the requested dtype; neither evicts the other where only three models stay.
+  // A pair in another dtype: although the store keeps only three models, neither evicts the other.
   const RunModels other = store.get_with_draft({.dtype = "f32"}, "", "speculative");
   EXPECT_EQ(other.draft->model->dtype(), kernels::DType::F32);
   EXPECT_EQ(other.target.model->dtype(), kernels::DType::F32);
@@ -128,7 +128,7 @@ TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
                                   std::string("demo-target"), std::string("128 tokens"), n_tokens})
     EXPECT_NE(counts.find(part), std::string::npos) << counts;
 
-  // The same number of tokens, one with another text.
+  // The same number of tokens, of which one has another text.
   const Folder folder;
   std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", folder.path());
   const std::string path = folder / "tokenizer.model";
@@ -182,16 +182,16 @@ TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
       EXPECT_NE(notice.find(part), std::string::npos) << part << "\n" << notice;
   };
   expect_notice(notice_of("config.json", "\"eos_token_id\": 2", "\"eos_token_id\": [9, 2]"),
-                {"its end tokens are 2, 9 and the target's 2", "the target ends it"});
+                {"its end tokens are 2, 9, the target's 2", "the target's end tokens are used"});
   expect_notice(
       notice_of("tokenizer_config.json", "\"bos_token\": \"<s>\"", "\"bos_token\": \"</s>\""),
-      {"its begin token is 2 and the target's 1", "reads what the target reads"});
+      {"its begin token is 2, the target's 1", "the target's begin token is used"});
   expect_notice(
       notice_of("tokenizer_config.json", "\"pad_token\": \"<pad>\"", "\"pad_token\": \"e\""),
-      {"is special to the draft alone", "the target's meaning counts"});
+      {"is special only in the draft", "the target decides"});
   expect_notice(notice_of("config.json", "\"max_position_embeddings\": 1024",
                           "\"max_position_embeddings\": 100"),
-                {"its context holds 100 tokens and the target's 1024", "without drafts"});
+                {"its context holds 100 tokens, the target's 1024", "without drafts"});
   std::filesystem::remove_all(folder);
 }
 
@@ -294,7 +294,7 @@ TEST(ModelStore, memory_for_heads_is_checked_before_loading) {
   EXPECT_NE(text.find("of memory are needed"), std::string::npos) << text;
 }
 
-// Room for all but half of its table.
+// Memory suffices for everything except half of the k-gram table.
 TEST(ModelStore, memory_for_chimeras_k_gram_table_is_checked) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the address space cannot be limited under a sanitizer";

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// "text|<7>taken|text": each token's id, then the text it covers.
+/// Formats parts as "text|<7>covered|text": an added token has its id, then the text that it
+/// covers.
 std::string shown(const std::vector<TextPart>& parts) {
   std::string out;
   for (const TextPart& part : parts) {
@@ -191,7 +192,7 @@ TEST_F(TokenizerFiles, a_piece_may_have_another_name) {
   write("tokenizer_config.json", R"({"added_tokens_decoder": {"2": {"content": "<|im_end|>"}}})");
   EXPECT_THAT(open().notices,
               Contains(AllOf(HasSubstr("added_tokens_decoder.2: piece 2 of tokenizer.model"),
-                             HasSubstr("\"</s>\", is called \"<|im_end|>\""))));
+                             HasSubstr("\"</s>\", is renamed to \"<|im_end|>\""))));
   EXPECT_EQ(read("<|im_end|>"), (std::vector<TokenId>{2}));
 }
 
@@ -200,11 +201,10 @@ TEST_F(TokenizerFiles, contradicting_ids_are_refused) {
     write("added_tokens.json", added);
     return refusal([&] { open(); });
   };
-  EXPECT_THAT(
-      refused_with(R"({"<s>": 280})"),
-      AllOf(HasSubstr("added_tokens.json: \"<s>\": found the id 280"),
-            HasSubstr("expected 1, its id in tokenizer.model; give it that id, or remove it "
-                      "from this file")));
+  EXPECT_THAT(refused_with(R"({"<s>": 280})"),
+              AllOf(HasSubstr("added_tokens.json: \"<s>\": found the id 280"),
+                    HasSubstr("expected 1, its id in tokenizer.model; use that id, or remove the "
+                              "token from this file")));
   EXPECT_THAT(refused_with(R"({"<x>": 290, "<y>": 290})"),
               HasSubstr("\"<y>\": found the id 290, expected another one, as it is that of "));
   EXPECT_THAT(refused_with(R"({"<x>": 9223372036854775807})"), HasSubstr("an id below 4000000"));
@@ -243,7 +243,7 @@ TEST_F(TokenizerFiles, are_written_with_the_model) {
   EXPECT_EQ(open_model(copy.path()).tokenizer->vocab_size(), n_pieces() + 1);
 }
 
-// A text that starts with a space gets no second one, unless every stretch gets a prefix.
+// A text that starts with a space gets no dummy prefix, except in legacy mode.
 TEST_F(TokenizerFiles, no_dummy_prefix_before_a_space) {
   write_file(dir_ / "tokenizer.model",
              sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));

@@ -146,7 +146,7 @@ TEST(SentencePiece, scores_must_be_finite) {
   }
 }
 
-/// The library's pieces of a text.
+/// The pieces into which the SentencePiece library splits a text.
 std::vector<std::string> library_pieces(const std::string& model, const std::string& text) {
   sentencepiece::SentencePieceProcessor library;
   EXPECT_TRUE(library.LoadFromSerializedProto(model).ok());
@@ -166,7 +166,7 @@ std::vector<std::string> our_pieces(const std::string& model, const std::string&
 TEST(SentencePiece, equal_scores_merge_the_leftmost_pair) {
   const std::vector<std::vector<Piece>> orders = {
       {{"<unk>", 0, 2}, {"a"}, {"b"}, {"aa"}, {"ab"}},   // the leftmost pair has the lowest id,
-      {{"<unk>", 0, 2}, {"a"}, {"b"}, {"ab"}, {"aa"}}};  // the highest
+      {{"<unk>", 0, 2}, {"a"}, {"b"}, {"ab"}, {"aa"}}};  // the leftmost pair has the highest id
   for (const std::vector<Piece>& pieces : orders) {
     const std::string model = model_of(pieces);
     EXPECT_EQ(our_pieces(model, "aab"), (std::vector<std::string>{"aa", "b"}));
@@ -194,8 +194,9 @@ std::string u32(std::uint32_t value) {
   return out;
 }
 
-// A double array of 512 units in which "A" maps to the text at `value`; the unit of 'A' is given.
-// The root's children are at 256 ^ c, those of 'A' (including its value) at `base`.
+// A double-array trie of 512 units that maps "A" to the replacement at offset `value`. The root's
+// children are at 256 ^ c, those of 'A' and its value at `base`. The unit of 'A' stores the
+// character `label`.
 std::string charsmap(std::uint32_t value, std::uint32_t base, std::uint32_t label = 'A') {
   std::vector<std::uint32_t> units(512, 0xffu | 0x80000000u);
   units[0] = 256u << 10;
@@ -219,14 +220,15 @@ TEST(SentencePiece, normaliser_tables_are_checked_before_use) {
   EXPECT_THAT(refused(with(u32(0) + "abcd")), is_named);
   EXPECT_THAT(refused(with(replaced(charsmap(0, 3), u32(2048), u32(2047)))), is_named);
   EXPECT_THAT(refused(with(replaced(charsmap(0, 3), u32(2048), u32(4096)))), is_named);
-  EXPECT_THAT(refused(with(charsmap(0, 1 << 15))), AllOf(is_named, HasSubstr("of 512")));
+  EXPECT_THAT(refused(with(charsmap(0, 1 << 15))),
+              AllOf(is_named, HasSubstr("there are 512 units")));
   EXPECT_THAT(refused(with(charsmap(2, 3))), AllOf(is_named, HasSubstr("replacement at 2")));
   std::string unended = charsmap(0, 3);
   unended.back() = 'c';
   EXPECT_THAT(refused(with(unended)), AllOf(is_named, HasSubstr("NUL")));
 
   // 'A' leads back to the root's children, so "A", "AA", "AAA", ... never end.
-  EXPECT_THAT(refused(with(charsmap(0, 256))), AllOf(is_named, HasSubstr("below itself")));
+  EXPECT_THAT(refused(with(charsmap(0, 256))), AllOf(is_named, HasSubstr("its own descendant")));
 }
 
 // The keys "A", "AA", ... of 1 to n letters, each replaced by "b": node i has its children in the
@@ -257,10 +259,11 @@ TEST(SentencePiece, at_most_32_normaliser_keys_may_be_nested) {
   for (const int n : {1, 31, 32}) EXPECT_EQ(encoded(n), (std::vector<TokenId>{1, 2})) << n;
   EXPECT_EQ(encoded(33), (std::vector<TokenId>{1, 2, 2}));
   for (const std::uint32_t n : {33u, 100u}) {
-    EXPECT_THAT(refused(with(charsmap_of_prefixes(n))),
-                HasSubstr(fmt::format("normalizer_spec.precompiled_charsmap: found {} keys that "
-                                      "begin each other, more than 32",
-                                      n)));
+    EXPECT_THAT(
+        refused(with(charsmap_of_prefixes(n))),
+        HasSubstr(fmt::format("normalizer_spec.precompiled_charsmap: found a chain of {} keys, "
+                              "each a prefix of the next, more than 32",
+                              n)));
   }
 }
 
@@ -342,7 +345,7 @@ TEST(SentencePiece, a_trained_tokenizer_round_trips_every_text) {
                                  "\xE2\x82\xAC\xF0\x9F\x99\x82", "", "def f(x):\n    return x\n"}) {
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text) << text;
   }
-  // No token of "123" except digits, and a newline is always one token.
+  // Each digit is a token, and a newline is always a token of its own.
   EXPECT_EQ(tokenizer->encode("1234567", false).size(), 7u);
   const std::vector<TokenId> newline = tokenizer->encode("\n", false);
   ASSERT_EQ(newline.size(), 1u);
@@ -389,7 +392,8 @@ TokenId byte_token(const Tokenizer& tokenizer, char byte) {
   return first + static_cast<unsigned char>(byte);
 }
 
-// The definition, on strings: decode(prompt + tokens) without the leading decode(prompt).
+// Defines the text of a continuation on whole strings: decode(prompt + tokens) without the leading
+// decode(prompt).
 std::string text_after(const Tokenizer& tokenizer,
                        std::vector<TokenId> prompt,
                        const std::vector<TokenId>& tokens) {

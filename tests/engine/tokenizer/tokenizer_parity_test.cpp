@@ -1,4 +1,4 @@
-// Token ids against those of Hugging Face transformers for the same folders.
+// Compares token ids with those of Hugging Face transformers for the same folders.
 // make_tokenizer_fixtures.py made both.
 #include <algorithm>
 #include <filesystem>

@@ -23,7 +23,7 @@ constexpr const char* kNames =
     R"({"ph":"M","pid":1,"tid":1,"name":"process_name","args":{"name":"p"}},)"
     R"({"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"t"}},)";
 
-/// A trace with these events after the names, plain or of the profile.
+/// A trace with these events after the names: of no profile, or of PD-1.
 std::string trace_of(const std::string& events) {
   return std::string("{\"traceEvents\":[") + kNames + events + "]}";
 }
@@ -196,7 +196,7 @@ TEST(TraceCheck, gz_names_without_gzip_content_are_refused) {
   test::write_file(folder / "t.json.gz", trace_of(kSlice));
   EXPECT_THROW(check_trace(folder / "t.json.gz"), Error);
   test::write_file(folder / "t.json", "\x1F\x8B\x08 packed");
-  EXPECT_FALSE(check_trace(folder / "t.json").ok()) << "nothing is unpacked by itself";
+  EXPECT_FALSE(check_trace(folder / "t.json").ok()) << "gzip content without .gz is not unpacked";
 }
 
 }  // namespace

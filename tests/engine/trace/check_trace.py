@@ -1,6 +1,6 @@
-"""An independent check of an exported Chrome trace (profile PD-1), sharing nothing with the exporter.
+"""Checks an exported Chrome trace (profile PD-1) without any code of the exporter.
 
-Usage: check_trace.py TRACE.json[.gz]; exit 1 and a line per broken rule, else the counts.
+Usage: check_trace.py TRACE.json[.gz]. Prints the counts, after at most 20 broken rules; exits with 1 if a rule is broken.
 """
 import gzip
 import json
@@ -16,7 +16,7 @@ def rule(holds, what):
 
 
 def refuse_constant(name):
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def read(path):
@@ -28,7 +28,7 @@ def read(path):
 
 
 def check_slices(lane, slices):
-    """Starts strictly increase, parents come first, every slice ends inside the one around it."""
+    """Starts strictly increase, parents come first, and every slice ends inside the one that encloses it."""
     stack, last = [], -1.0
     for e in slices:
         end = e["ts"] + e["dur"]
@@ -62,7 +62,7 @@ def check_flows(lanes, flows):
         inside = [s for s in lanes.get((e["pid"], e["tid"]), [])
                   if s["ph"] == "X" and s["ts"] < e["ts"] < s["ts"] + s["dur"]]
         rule(inside, f"flow {e['id']} {e['ph']} at {e['ts']} lies in no slice")
-        rule(isinstance(e["id"], int), f"flow {e['id']}: the id is no integer")
+        rule(isinstance(e["id"], int), f"flow {e['id']}: the id is not an integer")
     for key, ends in ids.items():
         by_time = "".join(e["ph"] for e in sorted(ends, key=lambda e: e["ts"]))
         rule(by_time == "sf", f"flow {key}: found {by_time}, expected sf")
@@ -71,7 +71,7 @@ def check_flows(lanes, flows):
 
 def check(trace):
     events = trace["traceEvents"]
-    rule(events and events[0]["ph"] == "M", "the first event is no name")
+    rule(events and events[0]["ph"] == "M", "the first event is not a name")
     processes, threads, lanes, flows = set(), set(), {}, []
     for e in events:
         place = (e["pid"], e["tid"])

@@ -38,7 +38,7 @@ std::string trace_text(const Timeline& timeline, const TraceOptions& options = {
   return text;
 }
 
-/// Two steps, a block and samples: the smallest stream with one event of every kind.
+/// Two steps, blocks and samples: the smallest stream whose trace has every kind of event.
 std::vector<Event> tiny_stream() {
   std::vector<Event> events{test::model_loaded()};
   for (Event& event : test::run_events({.n_steps = 2})) {
@@ -202,7 +202,7 @@ TEST(TraceExport, draft_forwards_have_a_lane_beside_the_proposals) {
 }
 
 TEST(TraceExport, equal_times_are_shifted_counted_and_still_nested) {
-  // Steps of one nanosecond leave hardly any room.
+  // Steps of one nanosecond leave hardly any room between times.
   std::vector<Event> events = test::small_stream();
   for (Event& event : events) {
     if (auto* e = std::get_if<StepBegun>(&event)) e->t = 1'060'000 + 2 * e->step;
@@ -304,7 +304,7 @@ TEST(TraceExport, unverified_output_is_separate_from_the_text) {
             timeline.bytes_of(*timeline.run(1), std::vector<TokenId>{7, 8}));
 }
 
-TEST(TraceExport, run_counters_stand_at_the_decode_slice) {
+TEST(TraceExport, run_counters_belong_to_the_decode_slice) {
   std::vector<Event> events = test::small_stream();
   for (Event& event : events) {
     if (auto* finished = std::get_if<RunFinished>(&event))
@@ -317,7 +317,7 @@ TEST(TraceExport, run_counters_stand_at_the_decode_slice) {
             nlohmann::json({{"first_hits", 3}, {"windows", 12}, {"rows_per_step", 2.5}}));
 }
 
-TEST(TraceExport, probe_attention_stands_at_its_verification) {
+TEST(TraceExport, probe_scores_belong_to_the_verify_slice) {
   std::vector<Event> events = test::small_stream();
   EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("probe_scores")));
   int n_probed = 0;
@@ -384,7 +384,7 @@ TEST(TraceExport, empty_sessions_and_failed_runs_are_exported) {
   EXPECT_THAT(text, HasSubstr("\"failed\""));
 }
 
-/// Steps for many writes, compressed or not.
+/// A timeline whose trace needs many writes, compressed or not.
 Timeline long_timeline() {
   std::vector<Event> events{test::model_loaded()};
   for (Event& event : test::run_events({.n_steps = 3'000})) events.push_back(std::move(event));
@@ -443,7 +443,7 @@ TEST(TraceLane, settling_keeps_order_nesting_and_flows) {
                               {.ph = 's', .ts = 50, .name = "outside"},
                               {.ph = 'i', .ts = 10, .name = "mark"},
                               {.ts = 30, .end = 99, .name = "too long"}};
-  const LaneChanges changes = settle(lane);
+  const LaneChanges changes = sort_and_nest(lane);
   ASSERT_EQ(lane.size(), 4U);
   EXPECT_EQ(lane[0].name, "outer");
   EXPECT_EQ(lane[0].ts, 10);

@@ -144,7 +144,7 @@ TEST(TraceSchedule, a_queued_step_starts_its_forward_when_taken) {
   EXPECT_EQ(wall.all[1].lane, LaneKind::Target);
   EXPECT_EQ(wall.all[1].slice.start, 25 * kMs);
   EXPECT_EQ(wall.all[wall.n - 1].slice.end, 35 * kMs);
-  // Clocks that exclude waiting move nothing.
+  // Clocks that exclude waiting place the forward directly after the proposal.
   const LaneSlices compute = slices_of(run, run.steps.head(1), Clock::Compute);
   EXPECT_EQ(compute.all[1].slice.start, compute.all[0].slice.end);
 }

@@ -100,7 +100,7 @@ TEST_F(Cllm, points_learn_the_predictions_of_their_fixed_points) {
 }
 
 TEST_F(Cllm, fresh_chains_alone_train_like_points) {
-  // Texts without points, as autoregressive decoding collects them.
+  // Trajectories without points, as plain decoding collects them.
   CllmTraining answers = small_cllm_training();
   for (Trajectory& t : answers.trajectories) t.blocks.clear();
   const auto trained = [&](const std::string& name, const std::string& more) {
@@ -152,7 +152,8 @@ TEST_F(Cllm, resumed_run_ends_with_the_same_bits) {
 }
 
 TEST_F(Cllm, skipped_points_are_counted_and_in_the_card) {
-  // A text of 15 rows and four chains of 5: three fit 32 rows. Every second replayed text does not.
+  // A text of 15 rows and four chains of 5: three fit 32 rows. Every second replayed text does not
+  // fit.
   Trajectory t = counting_trajectory(0);
   const std::vector<TokenId> right = t.blocks[0].back();
   std::vector<TokenId> wrong = right;
@@ -179,9 +180,10 @@ TEST_F(Cllm, skipped_points_are_counted_and_in_the_card) {
   const auto card = [&] { return cllm_card(recipe, test::small_model(2), outcome, "small", ""); };
   EXPECT_THAT(card(), testing::HasSubstr("\n\nTrajectories: 40 answers, 39 kept (0 not checked, 0 "
                                          "not ended); dropped: 0 wrong,"));
-  EXPECT_THAT(card(), testing::HasSubstr("- no room in 32 rows: left out 1 of 40 answers (2.5 %) "
-                                         "with their prompts and 8 of 32 points (25.0 %) beside "
-                                         "their texts; cut 2 of 4 other texts (50.0 %)\n"));
+  EXPECT_THAT(card(), testing::HasSubstr("- longer than 32 rows: 1 of 40 answers (2.5 %) with "
+                                         "their prompts omitted, 8 of 32 points (25.0 %) with "
+                                         "their texts omitted, 2 of 4 other texts (50.0 %) "
+                                         "truncated\n"));
   recipe.points = 0;
   EXPECT_THAT(card(),
               testing::HasSubstr("\n\nCollected by plain decoding, no trajectories (`points` "
@@ -189,13 +191,14 @@ TEST_F(Cllm, skipped_points_are_counted_and_in_the_card) {
   recipe.points = 4;
   outcome.training.room = {};
   EXPECT_THAT(card(), testing::HasSubstr("points and other texts were not counted\n"));
-  // With room for everything, and true answers besides.
+  // With room for everything, and with the true answers as labels.
   recipe = small_cllm_recipe(R"(, "ar_labels": "truth")");
   const CllmResult roomy = train_consistency(recipe, small_cllm_training(),
                                              {.n_threads = 2, .directory = directory("roomy")}, {});
   EXPECT_EQ(roomy.room.n_points, 6 * 20 * 3);
   EXPECT_EQ(roomy.room.n_left_out, 0);
-  EXPECT_EQ(roomy.room.n_texts, 30 * 2 + 30 * 4) << "replayed, and of the trajectories themselves";
+  EXPECT_EQ(roomy.room.n_texts, 30 * 2 + 30 * 4)
+      << "30 * 2 replayed texts and 30 * 4 of the trajectories";
   EXPECT_EQ(roomy.room.n_texts_cut, 0);
 }
 
@@ -212,10 +215,10 @@ TEST_F(Cllm, checkpoint_of_another_loss_is_refused) {
   try {
     train_consistency(small_cllm_recipe(R"(, "divergence": "reverse")"), small_cllm_training(),
                       options, {});
-    FAIL() << "went on with another loss";
+    FAIL() << "resumed with another loss";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("belongs to another recipe"));
   }
 }
 
@@ -274,7 +277,7 @@ TEST(CllmRecipe, errors_name_the_field_and_the_expected_value) {
   EXPECT_THAT(message(R"(, "context": 100)"), testing::HasSubstr("multiple of 32"));
 }
 
-TEST(CllmRecipe, replay_mixture_does_not_change_what_is_collected) {
+TEST(CllmRecipe, replay_mixture_does_not_change_collecting) {
   const CllmRecipe same = small_cllm_recipe();
   const CllmRecipe other = small_cllm_recipe(R"(, "replay_mixture": {"kb": {"weight": 1}})");
   EXPECT_EQ(collecting_part(other), collecting_part(same));
@@ -302,7 +305,7 @@ TEST(CllmRecipe, collects_no_blocks_if_no_points_are_trained) {
     return collecting_part(recipe);
   };
   EXPECT_EQ(part(3), part(8));
-  EXPECT_NE(part(3), part(0)) << "points that are not there cannot be learnt";
+  EXPECT_NE(part(3), part(0)) << "training on points needs collected blocks";
 }
 
 std::string bytes_of(const std::string& path) {
@@ -312,7 +315,7 @@ std::string bytes_of(const std::string& path) {
 
 class CllmOfSmallTarget : public test::SmallTarget {
  protected:
-  /// A whole run by a recipe with further fields.
+  /// Runs a recipe with these further fields to its end.
   CllmOutcome trained(const std::string& out, const std::string& more, bool resume = false) const {
     const std::string recipe = path(out + ".json");
     std::ofstream(recipe) << R"({"name": "small-cllm", "mixture": )" << kOwnMixture
@@ -349,22 +352,22 @@ TEST_F(CllmOfSmallTarget, replays_its_own_or_the_named_mixture) {
   const std::string weightless = R"(, "replay_weight": 0)";
   EXPECT_EQ(made("idle", weightless + replay + kb), made("idler", weightless));
   EXPECT_THAT(bytes_of(path("own") + "/README.md"),
-              testing::HasSubstr("Replayed texts are of the same mixture."));
+              testing::HasSubstr("Replayed texts are from the same mixture."));
   EXPECT_THAT(bytes_of(path("other") + "/README.md"),
-              testing::HasSubstr("Replayed texts are of the recipe's replay mixture."));
+              testing::HasSubstr("Replayed texts are from the recipe's replay mixture."));
   try {
     trained("own", replay + kb, true);
-    FAIL() << "went on with other texts";
+    FAIL() << "resumed with other texts";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("belongs to another recipe"));
   }
 }
 
 TEST_F(CllmOfSmallTarget, reuses_collected_data_and_baseline_but_not_the_result) {
   namespace fs = std::filesystem;
   ASSERT_TRUE(trained("first", "").finished);
-  // The time of collecting, and a score that this target does not have.
+  // The second run can only have read this collecting time and these scores from the files.
   auto stages = nlohmann::json::parse(bytes_of(path("first/stages.json")));
   stages["collect_seconds"] = 4711;
   stages["before"][0]["tokens_per_step_block"] = 77;
@@ -377,9 +380,9 @@ TEST_F(CllmOfSmallTarget, reuses_collected_data_and_baseline_but_not_the_result)
   EXPECT_EQ(second.collect_seconds, 4711) << "nothing was left to collect";
   EXPECT_THAT(bytes_of(path("second/README.md")),
               testing::HasSubstr("- collecting took 4711 s, training "));
-  EXPECT_EQ(second.before.at(0).block, 77) << "of the same target";
+  EXPECT_EQ(second.before.at(0).block, 77) << "the baseline is that of the same target";
   EXPECT_EQ(second.training.step, stages["after_step"]);
-  EXPECT_NE(second.after.at(0).block, 78) << "of other weights, though of as many steps";
+  EXPECT_NE(second.after.at(0).block, 78) << "the result is that of other weights";
 }
 
 // From a recipe to a directory, on the bundled target.
@@ -395,7 +398,7 @@ class CllmRun : public Cllm {
   }
 };
 
-TEST_F(CllmRun, points_predict_like_their_fixed_point_up_to_the_error) {
+TEST_F(CllmRun, rows_equal_the_fixed_points_up_to_the_first_error) {
   const ModelFiles files = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
   const auto device = kernels::open_cpu(1);
   const auto model = Model::load(*device, files, {.dtype = files.stored_dtype});
@@ -428,7 +431,7 @@ TEST_F(CllmRun, points_predict_like_their_fixed_point_up_to_the_error) {
     const StepOutput right = logits_behind(points.back());
     for (const auto& point : points) {
       const StepOutput out = logits_behind(point);
-      const int n_right = n_right_in_front(point, points.back());
+      const int n_right = n_correct_prefix(point, points.back());
       // Row i predicts position i and attends to the positions before it.
       for (int row = 0; row < static_cast<int>(point.size()); row++) {
         const bool same = std::ranges::equal(out.logits_of(row), right.logits_of(row));
@@ -488,7 +491,7 @@ TEST_F(CllmRun, resume_after_any_stage_writes_the_same_model) {
   EXPECT_EQ(model.draft_name, "demo-draft") << "the same vocabulary, so the same draft";
   const std::string card = bytes_of(parts.out + "/README.md");
   for (const char* words : {"# tiny-cllm", "## Data and licences", "24 answers",
-                            "losses at the end", "no room in 256 rows: left out 0 of 24 answers",
+                            "losses at the end", "longer than 256 rows: 0 of 24 answers",
                             "## Before and after", "| arith | 2 |", "\"block\": 8"})
     EXPECT_THAT(card, testing::HasSubstr(words));
   // The trajectories of one unseen prompt, before and after training.

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Does a trained directory mean the same to Hugging Face transformers as to this program?
+"""Compares the logits of a trained model in this program with those in Hugging Face transformers.
 
     compare_logits.py PRINT_LOGITS MODEL_DIRECTORY [PROMPT ...]
 
-PRINT_LOGITS is build/tests/bin/print_logits. Both compute in f32; the logits after every token of every prompt are
-compared, and the greedy choices, and the token ids with those of the SentencePiece model in the directory. Prints the
-largest difference; ends with 1 if it is above the tolerance. Needs torch, transformers 5 and sentencepiece.
+PRINT_LOGITS is build/tests/bin/print_logits. Both programs compute in f32. For each prompt the script compares the logits
+after every token, the greedy choices, and the token ids with those of the SentencePiece model in the directory. It prints
+the largest difference and exits with 1 if that is above the tolerance. Needs torch, transformers 5 and sentencepiece.
 
-Tolerance: a sum of n f32 terms in another order moves by about sqrt(n) * 2^-24 of its size, 1.4e-6 for the widest (n up
-to 512 here); some 50 such sums follow one another from embedding to logits. Allowed: 1e-4 of the largest logit.
+Tolerance: a sum of n f32 terms in another order changes by about sqrt(n) * 2^-24 of its size, 1.4e-6 for the longest (n up
+to 512 here). Some 50 such sums follow one another from embedding to logits. Allow 1e-4 of the largest logit.
 """
 
 import json

@@ -1,5 +1,5 @@
-// The rows of consistency training, their attention spans and goals; gradients of the losses against
-// finite differences; augmentation and cleaning.
+// The rows of consistency training, their attention spans and goals; gradients of the losses,
+// compared with finite differences; augmentation and cleaning.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -28,7 +28,7 @@ using By = ConsistencyLoss::By;
 
 TEST(Consistency, points_equal_to_the_text_have_no_targets) {
   const Trajectory t = two_blocks();
-  EXPECT_EQ(points_to_learn(t), (std::vector<PointPlace>{{0, 0}, {0, 1}, {0, 2}, {1, 0}}));
+  EXPECT_EQ(points_with_targets(t), (std::vector<PointPlace>{{0, 0}, {0, 1}, {0, 2}, {1, 0}}));
   EXPECT_EQ(chain_rows(t, {0, 3}), 0) << "the fixed point itself";
   EXPECT_EQ(chain_rows(t, {1, 1}), 0);
   // From the first wrong position to the last but one, which predicts the last token of the block.
@@ -79,13 +79,13 @@ TEST(Consistency, chain_starts_at_the_first_wrong_token) {
   EXPECT_EQ(rows.target[18], 2);
 }
 
-TEST(Consistency, rows_attend_to_as_many_rows_as_their_position) {
+TEST(Consistency, a_row_attends_to_each_earlier_position_once) {
   const Trajectory t = two_blocks();
   for (const Towards towards : {Towards::FixedPoint, Towards::NextPoint}) {
     ConsistencyLoss loss;
     loss.towards = towards;
     GuidedRows rows = rows_of(t, loss);
-    add_chains(rows, t, points_to_learn(t), loss, 1000);
+    add_chains(rows, t, points_with_targets(t), loss, 1000);
     for (int row = 0; row < rows.n_rows(); row++) {
       const RowView view = rows.view[static_cast<std::size_t>(row)];
       int seen = 0;
@@ -141,7 +141,8 @@ TEST(Consistency, points_that_do_not_fit_are_skipped) {
   const Trajectory t = two_blocks();
   const ConsistencyLoss loss;
   GuidedRows rows = rows_of(t, loss);
-  EXPECT_EQ(add_chains(rows, t, points_to_learn(t), loss, 12 + 5 + 1), 2) << "5 rows and 1 row fit";
+  EXPECT_EQ(add_chains(rows, t, points_with_targets(t), loss, 12 + 5 + 1), 2)
+      << "5 rows and 1 row fit";
   EXPECT_EQ(rows.n_rows(), 18);
 }
 
@@ -157,7 +158,7 @@ TEST(Consistency, fresh_chains_use_tokens_of_the_text) {
   EXPECT_GT(add_fresh_chains(rows, t, {.n = 200, .block = kBlock}, loss, 10000, rng), 150);
   add_fresh_chains(same, t, {.n = 200, .block = kBlock}, loss, 10000, again);
   add_fresh_chains(others, t, {.n = 200, .block = kBlock}, loss, 10000, other);
-  EXPECT_EQ(same.token, rows.token) << "of the same draws the same chains";
+  EXPECT_EQ(same.token, rows.token) << "equal draws give equal chains";
   EXPECT_NE(others.token, rows.token);
 
   std::set<int> first_positions;
@@ -177,7 +178,7 @@ TEST(Consistency, fresh_chains_use_tokens_of_the_text) {
     EXPECT_EQ(rows.part[row], LossPart::Consistency);
     const bool right = rows.token[row] == text[static_cast<std::size_t>(at)];
     if (r == base) {
-      EXPECT_FALSE(right) << "before its first wrong token a chain is the text";
+      EXPECT_FALSE(right) << "a chain starts at its first wrong token";
       first_positions.insert(first);
     } else {
       n_right += right;
@@ -190,7 +191,8 @@ TEST(Consistency, fresh_chains_use_tokens_of_the_text) {
       EXPECT_NE(seen, text.begin() + at);
     }
   }
-  EXPECT_EQ(first_positions.size(), t.output.size() - 1) << "all but the last token's";
+  EXPECT_EQ(first_positions.size(), t.output.size() - 1)
+      << "chains start at every position but the last";
   EXPECT_GT(n_right, n_chain_rows / 8);
   EXPECT_LT(n_right, n_chain_rows / 2);
 
@@ -217,9 +219,10 @@ TEST(Consistency, fresh_chains_get_the_requested_iterations) {
   };
   for (std::size_t r = 0; r < rows.token.size(); r++) {
     if (r < n_text) {
-      EXPECT_EQ(rows.iterations[r], 0) << "a text is no guess";
+      EXPECT_EQ(rows.iterations[r], 0) << "rows of the text are not guesses";
     } else {
-      EXPECT_EQ(rows.iterations[r], rows.iterations[own_begin(r)]) << "a chain as a whole";
+      EXPECT_EQ(rows.iterations[r], rows.iterations[own_begin(r)])
+          << "one number for the whole chain";
       EXPECT_EQ(rows.weight[r], std::ldexp(1.0f, -static_cast<int>(r - own_begin(r))));
     }
   }
@@ -244,9 +247,9 @@ TEST(Consistency, fresh_chains_get_the_requested_iterations) {
     if (begins) n_wrong = 0;
     right = (begins || right) && rows.token[r] == in_text;
     EXPECT_EQ(rows.weight[r], right ? 0.0f : std::ldexp(1.0f, -n_wrong++))
-        << "what is right in front is the text";
+        << "leading right tokens have no loss";
   }
-  EXPECT_TRUE(has_chains_to_refine(rows)) << "those of two iterations";
+  EXPECT_TRUE(has_chains_to_refine(rows)) << "chains of two iterations have one left";
   refine_chains(rows, picks, loss);
   EXPECT_FALSE(has_chains_to_refine(rows));
   const GuidedRows after = rows;
@@ -269,8 +272,8 @@ TEST(Augment, changes_only_wrong_positions_after_the_first) {
       int n_found = 0;
       const auto& fixed_point = original.back();
       for (std::size_t p = 0; p < points.size(); p++) {
-        EXPECT_EQ(n_right_in_front(points[p], fixed_point),
-                  n_right_in_front(original[p], fixed_point));
+        EXPECT_EQ(n_correct_prefix(points[p], fixed_point),
+                  n_correct_prefix(original[p], fixed_point));
         int n_wrong = 0, n_here = 0;
         for (std::size_t i = 0; i < points[p].size(); i++) {
           n_wrong += original[p][i] != fixed_point[i];
@@ -309,8 +312,6 @@ TEST(Cleaning, finds_repeated_sentences_but_not_short_lines) {
   EXPECT_FALSE(repeats_a_sentence("", 1));
 }
 
-// Gradients.
-
 TEST(ConsistencyGradient, is_the_derivative_at_a_fixed_teacher) {
   for (const ConsistencyLoss& loss : all_losses()) {
     CpuLearner learner(small_model());
@@ -343,7 +344,7 @@ TEST(ConsistencyGradient, does_not_flow_through_its_own_teacher) {
 }
 
 TEST(ConsistencyGradient, is_zero_for_rows_that_only_teach) {
-  // The rows of the text only teach: without weights there is no gradient.
+  // These rows have no weights: they only supply distributions to learn from.
   ConsistencyLoss loss;
   loss.own_labels = false;
   CpuLearner learner(small_model());
@@ -355,7 +356,7 @@ TEST(ConsistencyGradient, is_zero_for_rows_that_only_teach) {
 }
 
 TEST(ConsistencyGradient, is_zero_before_the_first_wrong_token) {
-  // The same point with a chain from the beginning of the block on: before its first wrong token, its
+  // Adds the chain of a point from the beginning of its block. Before the first wrong token its
   // predictions are those of the text.
   CpuLearner learner(small_model());
   const ConsistencyLoss loss;

@@ -49,14 +49,15 @@ TEST_F(DraftOfOwnTexts, trains_on_texts_of_its_target) {
   };
   const TrainResult result = train_model(request("draft"), callbacks);
   EXPECT_TRUE(result.finished);
-  // The initial loss is near the log of some thousand pieces; six texts are soon memorised.
+  // An untrained model guesses, so the initial loss is near ln(vocabulary size). Six texts are soon
+  // learnt by heart.
   EXPECT_GT(first, 6.5);
   EXPECT_LT(last, 0.5 * first);
   std::ifstream card(path("draft") + "/README.md");
   const std::string text((std::istreambuf_iterator<char>(card)), {});
   EXPECT_NE(text.find("texts that small writes greedily after 6 prompts"), std::string::npos);
   EXPECT_NE(text.find("| arith |"), std::string::npos);
-  EXPECT_NE(text.find("| creak | MIT |"), std::string::npos) << "what its target had read";
+  EXPECT_NE(text.find("| creak | MIT |"), std::string::npos) << "the data sets of its target";
 }
 
 TEST_F(DraftOfOwnTexts, resume_completes_a_killed_run) {
@@ -88,7 +89,8 @@ TEST_F(DraftOfOwnTexts, resume_completes_a_killed_run) {
   resumed();
   EXPECT_EQ(read(card), "with scores") << "it was written, and nothing was trained since";
 
-  // The card of an earlier run; this run resumed it and was killed at its end.
+  // A card older than the checkpoint is an earlier run's: this run was killed before it wrote its
+  // own.
   fs::last_write_time(card,
                       fs::last_write_time(path("draft/checkpoint.bin")) - std::chrono::seconds(5));
   resumed();
@@ -104,10 +106,10 @@ TEST_F(DraftOfOwnTexts, refuses_tokens_outside_its_vocabulary) {
       << none << "]}\n";
   try {
     train_model(request("draft"), {});
-    FAIL() << "a token that is none was learnt";
+    FAIL() << "a token outside the vocabulary was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_NE(std::string(error.what()).find("token " + none + " is none of the tokenizer's"),
+    EXPECT_NE(std::string(error.what()).find("token " + none + " is not in the tokenizer"),
               std::string::npos);
   }
 }
@@ -118,7 +120,7 @@ TEST(ShuffledOrder, has_every_item_once_per_epoch_in_a_new_order) {
   for (std::int64_t i = 0; i < 60; i++)
     rounds[static_cast<std::size_t>(i / 20)].push_back(order.at(i));
   EXPECT_NE(rounds[0], rounds[1]);
-  EXPECT_EQ(order.at(5), rounds[0][5]) << "a place is read again";
+  EXPECT_EQ(order.at(5), rounds[0][5]) << "at() may be called in any order";
   for (auto& round : rounds) {
     std::sort(round.begin(), round.end());
     for (std::size_t i = 0; i < 20; i++) EXPECT_EQ(round[i], i);

@@ -62,11 +62,11 @@ class EvaluationFile : public test::SmallTarget {
 TEST_F(EvaluationFile, saves_each_task_and_measures_none_twice) {
   const std::string plain = to_json(evaluate(*model_, base_settings()));
   EXPECT_EQ(to_json(measured(base_settings())), plain);
-  EXPECT_GT(n_told_, 3 * 3) << "every step of what is measured";
+  EXPECT_GT(n_told_, 3 * 3) << "one call per step of a measured task";
   ASSERT_EQ(kept_lines().size(), 4u) << "the settings, and three tasks";
   mark();
   const Evaluation again = measured(base_settings());
-  EXPECT_EQ(n_told_, 3) << "a task at a time";
+  EXPECT_EQ(n_told_, 3) << "one call per saved task";
   EXPECT_TRUE(again.complete);
   ASSERT_EQ(again.scores.size(), 3u);
   EXPECT_EQ(again.scores[0].n_correct, 2) << "read, not measured";
@@ -97,9 +97,9 @@ TEST_F(EvaluationFile, drops_scores_of_other_weights_or_problems) {
     const Evaluation again = measured(settings, weights);
     EXPECT_EQ(again.scores.at(0).n_correct, 0);
     EXPECT_EQ(again.scores.at(0).n, settings.n_problems);
-    EXPECT_EQ(kept_lines().size(), 4u) << "nothing of the other stays";
+    EXPECT_EQ(kept_lines().size(), 4u) << "the old scores are dropped";
     EXPECT_EQ(measured(settings, weights).scores.size(), again.scores.size());
-    EXPECT_EQ(n_told_, 3) << "the next finds it";
+    EXPECT_EQ(n_told_, 3) << "the next evaluation reads the file";
   };
   expect_measured_again(base_settings(), "another hash");
   EvaluationSettings other = base_settings();
@@ -143,7 +143,7 @@ TEST_F(EvaluationFile, stopped_evaluation_keeps_finished_tasks) {
   EXPECT_EQ(nlohmann::json::parse(to_json(rest)), expected);
 }
 
-TEST_F(EvaluationFile, partial_line_is_remeasured) {
+TEST_F(EvaluationFile, a_task_with_a_partial_line_is_measured_again) {
   measured(base_settings());
   const auto lines = kept_lines();
   std::filesystem::resize_file(file(), std::filesystem::file_size(file()) - 10);
@@ -158,7 +158,7 @@ TEST_F(EvaluationFile, partial_line_is_remeasured) {
     keep({lines[0], line, lines[2]});
     try {
       measured(base_settings());
-      ADD_FAILURE() << "believed " << line;
+      ADD_FAILURE() << "accepted " << line;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::BadInput);
       EXPECT_THAT(error.what(), testing::HasSubstr(file() + ": not the scores of a model"));
@@ -170,7 +170,7 @@ TEST_F(EvaluationFile, does_not_replace_a_foreign_file) {
   keep({"a text"});
   try {
     measured(base_settings());
-    ADD_FAILURE() << "a file of something else was replaced";
+    ADD_FAILURE() << "another program's file was replaced";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
     EXPECT_THAT(error.what(), testing::HasSubstr("expected figures of `model score`"));

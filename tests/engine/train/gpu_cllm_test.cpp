@@ -306,7 +306,7 @@ TEST_P(GpuCllm, five_non_finite_losses_end_the_run) {
     callbacks.progress = [](const CllmProgress&) { ADD_FAILURE() << "no step was taken"; };
     EXPECT_EQ(trained(device, small_cllm_recipe(), options, callbacks, training).parameters,
               training.parameters);
-    EXPECT_THAT(notices, testing::HasSubstr("the step is left out, the weights stay as they were"));
+    EXPECT_THAT(notices, testing::HasSubstr("the step is skipped and changes no weight"));
     options.resume = true;
     options.stop_after_step = 0;
     try {
@@ -314,7 +314,7 @@ TEST_P(GpuCllm, five_non_finite_losses_end_the_run) {
       ADD_FAILURE() << device;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::Device);
-      EXPECT_THAT(e.what(), testing::HasSubstr("of 5 steps in a row"));
+      EXPECT_THAT(e.what(), testing::HasSubstr("for 5 steps in a row"));
     }
   }
 }
@@ -365,7 +365,8 @@ TEST_P(EmulatedCllm, waits_once_per_step_and_per_iteration) {
       // A step may have no chain to refine.
       EXPECT_LE(counts[i].waits - counts[i - 1].waits, 1 + iterations);
       EXPECT_GE(counts[i].waits - counts[i - 1].waits, 1 + (iterations > 0));
-      // The loss of each row, and the prediction of each row of a pass that refines chains.
+      // A step copies the loss of each row, and in passes that refine chains the prediction of each
+      // row.
       const std::int64_t picked = counts[i].down - counts[i - 1].down - 4 * rows - 8 * sums;
       EXPECT_GE(picked, 0);
       EXPECT_LE(picked, iterations * rows * std::int64_t{sizeof(kernels::Picked)});
@@ -416,7 +417,7 @@ class GpuCllmJob : public test::SmallTarget, public testing::WithParamInterface<
 
 INSTANTIATE_TEST_SUITE_P(Devices, GpuCllmJob, testing::ValuesIn(devices()), name_of_device);
 
-/// Twelve tokens, or fewer if the text ends.
+/// Decodes twelve tokens, or fewer if the text ends.
 std::vector<TokenId> greedy(Model& model, std::vector<TokenId> prompt) {
   const Limits limits{
       .max_tokens = 12, .max_seq_len = model.max_seq_len(), .eos_ids = model.config().eos_ids};

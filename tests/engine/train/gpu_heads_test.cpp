@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/types.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/train/heads/steps.h"
 #include "engine/train/heads/trainer.h"
 #include "kernels/cuda/cuda.h"
@@ -213,7 +214,7 @@ TEST_P(GpuHeadsGradient, self_fed_gradient_matches_the_cpu) {
     expect_close(config, found, expected, 1e-5);
     const Found taught = cpu_gradient(config, texts.read(), counts());
     EXPECT_EQ(taught.loss[0], expected.loss[0]);
-    EXPECT_NE(taught.loss[1], expected.loss[1]) << "guesses are no other than the text's tokens";
+    EXPECT_NE(taught.loss[1], expected.loss[1]) << "the guesses equal the text's tokens";
   }
 }
 
@@ -233,7 +234,7 @@ TEST_P(GpuHeadsGradient, ranks_of_targets_match_the_cpu) {
 
 // ---- whole runs
 
-/// A target of 64 tokens, and texts as if it had written them.
+/// A target with a vocabulary of 64 tokens, and texts that stand in for its outputs.
 class GpuHeadsTraining : public test::TrainingFolder,
                          public testing::WithParamInterface<std::string> {
  protected:
@@ -315,7 +316,7 @@ TEST_P(GpuHeadsTraining, follows_the_cpu_step_by_step) {
     const std::string name = name_of(kind);
     const auto expected = steps_of(r, on("cpu", name + " cpu"));
     ASSERT_GT(expected.size(), 5u);
-    EXPECT_LT(expected.back().loss, expected.front().loss - 0.1) << "so little learns nothing";
+    EXPECT_LT(expected.back().loss, expected.front().loss - 0.1) << "the loss hardly falls";
     for (const char* compute : {"f32", "auto"}) {
       SCOPED_TRACE(name + ", " + compute);
       r.compute = compute;
@@ -440,7 +441,7 @@ TEST_P(HeadsStepsOn, non_finite_gradient_changes_nothing) {
     for (int step = 1; step <= 2; step++) {
       EXPECT_EQ(odd.update(counts(), step), plain.update(counts(), step));
       EXPECT_EQ(odd.heads.parameters, plain.heads.parameters)
-          << "what was odd is in no later gradient";
+          << "the skipped step affects a later gradient";
     }
     EXPECT_NE(odd.heads.parameters, before);
   }
@@ -492,7 +493,7 @@ TEST(EmulatedHeadsTraining, step_transfers_losses_and_waits_once) {
       EXPECT_EQ(emulation::bytes_to_host() - down,
                 4 * 3 * n_places * (kind == HeadsKind::Chimera ? 2 : 1) + 8 * n_squares);
       EXPECT_EQ(emulation::calls_of("cudaStreamSynchronize") - waits, 1);
-      EXPECT_EQ(emulation::memory_in_use(), memory) << "a step takes no memory";
+      EXPECT_EQ(emulation::memory_in_use(), memory) << "a step must not allocate memory";
     }
     emulation::fence_host_off(false);
   }

@@ -83,7 +83,8 @@ TEST_P(GpuGradient, f32_gradients_and_losses_match_the_cpu) {
   }
 }
 
-// Rounding to 8 bits has a relative error of at most 2^-9, some twenty times in a row.
+// Rounding to 8 bits has a relative error of at most 2^-9; about twenty roundings follow each
+// other.
 TEST_P(GpuGradient, bf16_gradients_match_f32_within_rounding) {
   const ModelConfig config = test::small_model();
   const Texts texts = two_texts();
@@ -181,7 +182,7 @@ TEST_P(GpuTraining, follows_the_cpu_on_the_tiny_recipe) {
   recipe.compute = "f32";
   const auto expected = steps_of(recipe, on("cpu", "cpu"));
   ASSERT_GT(expected.size(), 5u);
-  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1) << "so little learns nothing";
+  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1) << "the loss hardly falls";
   for (const char* compute : {"f32", "auto"}) {
     recipe.compute = compute;
     // AdamW divides small gradients by their size, so rounding grows from step to step.
@@ -331,7 +332,7 @@ TEST_P(OddSteps, non_finite_gradient_changes_nothing) {
   EXPECT_EQ(odd.optimizer.square, std::vector<float>(before.size()));
   for (int step = 1; step <= 2; step++) {
     EXPECT_EQ(odd.update(batch, step), plain.update(batch, step));
-    EXPECT_EQ(odd.parameters, plain.parameters) << "what was odd is in no later gradient";
+    EXPECT_EQ(odd.parameters, plain.parameters) << "the skipped step affects a later gradient";
   }
   EXPECT_NE(odd.parameters, before);
 }
@@ -356,7 +357,7 @@ TEST_P(OddSteps, batch_without_weights_has_no_loss) {
   };
   const TrainResult result = train(recipe, prompts_alone, options, callbacks);
   EXPECT_EQ(n_steps, 2);
-  EXPECT_EQ(result.n_left_out, 0);
+  EXPECT_EQ(result.n_skipped_steps, 0);
   for (const float weight : result.parameters) ASSERT_TRUE(std::isfinite(weight));
 }
 
@@ -459,7 +460,7 @@ TEST_F(EmulatedTraining, step_transfers_little_and_waits_once) {
     EXPECT_LE(counts[i].up - counts[i - 1].up, rows * (4 * 4 + 16 + 4) + 4 * 65);
     EXPECT_EQ(counts[i].down - counts[i - 1].down, 4 * rows + 8 * sums);
     EXPECT_EQ(counts[i].waits - counts[i - 1].waits, 1);
-    EXPECT_EQ(counts[i].memory, counts[0].memory) << "a step takes no memory";
+    EXPECT_EQ(counts[i].memory, counts[0].memory) << "a step must not allocate memory";
   }
 }
 

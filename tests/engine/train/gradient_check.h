@@ -1,4 +1,4 @@
-// Finite differences of a loss, for tests of backwards.
+// Finite differences of a loss, for tests of backward passes.
 #pragma once
 
 #include <cmath>
@@ -22,11 +22,10 @@ inline std::vector<float> spread(std::size_t n, std::uint64_t seed) {
   return values;
 }
 
-/// Compares `gradient` with the difference of fourth order,
-/// (8 (loss(x + h) - loss(x - h)) - (loss(x + 2h) - loss(x - 2h))) / 12h, at every `stride`-th
-/// element of x. Forwards are f32: with h = 2^-6 of a loss near 1 rounding leaves about
-/// 1e-7 / h = 1e-5, the fifth derivative h^4 / 30 = 2e-9; `tolerance` is absolute, for gradients of
-/// size about 1.
+/// Compares `gradient` with the difference of fourth order, (8 (loss(x + h) - loss(x - h)) -
+/// (loss(x + 2h) - loss(x - 2h))) / 12h, at every `stride`-th element of x. Forward passes are in
+/// f32: with h = 2^-6 and a loss near 1, rounding causes errors of about 1e-7 / h = 1e-5, the fifth
+/// derivative of about h^4 / 30 = 2e-9. `tolerance` is absolute, for gradients of size about 1.
 inline void expect_gradient(std::vector<float>& x,
                             const std::vector<float>& gradient,
                             const std::function<double()>& loss,
@@ -50,7 +49,8 @@ inline void expect_gradient(std::vector<float>& x,
     largest = std::max(largest, std::abs(expected));
     ASSERT_NEAR(gradient[i], expected, tolerance * (1 + std::abs(expected))) << what << " " << i;
   }
-  EXPECT_GT(largest, 10 * tolerance) << what << ": nothing moved, the check would pass on zeros";
+  EXPECT_GT(largest, 10 * tolerance)
+      << what << ": the loss does not change, so zero gradients would pass";
 }
 
 /// The sum of y[i] d[i]: a loss with gradient d.

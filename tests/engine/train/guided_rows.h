@@ -29,7 +29,7 @@ inline Trajectory two_blocks() {
 struct Guided {
   explicit Guided(const ConsistencyLoss& loss) : rows(rows_of(two_blocks(), loss)) {
     const Trajectory t = two_blocks();
-    add_chains(rows, t, points_to_learn(t), loss, 64);
+    add_chains(rows, t, points_with_targets(t), loss, 64);
     segments = {{0, rows.n_rows()}};
     while (rows.n_rows() % 32) rows.add(0, 0, 0, {}, {}, 0, LossPart::Replay);
     for (float& w : rows.weight) w *= 0.05f;

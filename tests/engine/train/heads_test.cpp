@@ -1,4 +1,5 @@
-// Training of draft heads: gradients against finite differences, the targets of each head, whole runs.
+// Training of draft heads: gradients compared with finite differences, the targets of each head,
+// whole runs.
 #include <atomic>
 #include <cmath>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "engine/base/types.h"
 #include "engine/event/recording/training_report.h"
+#include "engine/model/draft_heads.h"
 #include "engine/train/core/optimizer.h"
 #include "engine/train/heads/train.h"
 #include "kernels/dtype.h"
@@ -129,7 +131,7 @@ TEST(ChimeraTraining, chain_attends_to_no_later_state) {
     EXPECT_EQ(before.n, (std::vector<std::int64_t>{1, 0, 0}));
     for (int i = 9 * kDim; i < 10 * kDim; i++) text.hidden[static_cast<std::size_t>(i)] = {0x4000};
     EXPECT_EQ(sums_of(heads, text).loss[0], before.loss[0])
-        << "state 9 is the one that f shall become";
+        << "state 9 is only the target of the feature loss";
     for (int i = 8 * kDim; i < 9 * kDim; i++) text.hidden[static_cast<std::size_t>(i)] = {0x4000};
     EXPECT_NE(sums_of(heads, text).loss[0], before.loss[0]);
   }
@@ -155,11 +157,11 @@ TEST(ChimeraTraining, chain_attends_to_earlier_k_grams_if_enabled) {
     for (int token = 1; token < 8; token++)
       EXPECT_EQ(changed(token), std::vector<bool>(3, sees_grams)) << token;
     EXPECT_EQ(changed(0), std::vector<bool>(3, false)) << "the layout begins with token 1";
-    EXPECT_EQ(changed(8), std::vector<bool>(3, true)) << "the first chain's own";
+    EXPECT_EQ(changed(8), std::vector<bool>(3, true)) << "the first chain's own input";
   }
 }
 
-TEST(ChimeraTraining, self_fed_chains_hold_the_heads_guesses) {
+TEST(ChimeraTraining, self_fed_chains_contain_the_heads_guesses) {
   Heads heads(small_heads(HeadsKind::Chimera));
   const Text text = random_text(11, 3, 1);
   std::vector<float> gradient;
@@ -167,7 +169,7 @@ TEST(ChimeraTraining, self_fed_chains_hold_the_heads_guesses) {
   const double given = heads.loss({text.read()}, first_alone, gradient);
   first_alone.self_fed = true;
   EXPECT_EQ(heads.loss({text.read()}, first_alone, gradient), given)
-      << "the first head is fed with the target's own pick";
+      << "the first head's input is the target's token";
   HeadsLoss second_alone{.of_head = {0, 1, 0}, .of_feature = 0};
   const double taught = heads.loss({text.read()}, second_alone, gradient);
   second_alone.self_fed = true;
@@ -266,7 +268,7 @@ std::vector<HeadsConfig> chimera_forms() {
   return forms;
 }
 
-/// The heads in `directory`, loaded for the target whose embedding they were trained with.
+/// Loads heads for the target with whose embedding they were trained.
 std::unique_ptr<ChimeraHeads> loaded_chimera(kernels::Device& device,
                                              const HeadsFiles& files,
                                              const HeadsOptions& options) {
@@ -280,7 +282,7 @@ std::unique_ptr<ChimeraHeads> loaded_chimera(kernels::Device& device,
 }
 
 /// The logits of head k at place i of a text whose earlier rows are cached; called for k = 0, 1, ..
-std::vector<float> head_logits(ChimeraText& reader, const Text& text, int gram, int i, int k) {
+std::vector<float> head_logits(ChimeraSequence& reader, const Text& text, int gram, int i, int k) {
   const int n_known = reader.length();
   reader.append(states(text, n_known, i + 1 - n_known),
                 grams_of(text, gram, n_known, i + 1 - n_known));
@@ -294,7 +296,7 @@ TEST_F(TrainedHeads, chimera_predicts_the_next_tokens_of_a_chain) {
     const HeadsFiles files = trained_on(text, config, directory_);
     EXPECT_EQ(files.config.sees_committed_grams, config.sees_committed_grams);
     const auto heads = loaded_chimera(*device_, files, options_);
-    const auto reader = heads->make_text(0);
+    const auto reader = heads->make_sequence(0);
     for (int i = 1; i < 30; i++) {
       for (int k = 0; k < 3; k++) {
         EXPECT_EQ(best_of(head_logits(*reader, text, config.gram, i, k)),
@@ -316,7 +318,7 @@ TEST_F(TrainedHeads, chimera_drafts_with_the_inputs_of_training) {
     write_heads(directory_, config, *as_tensors(heads.parameters, heads.layout.parts),
                 kernels::DType::F32);
     const auto drafting = loaded_chimera(*device_, open_heads(directory_, nullptr), options_);
-    const auto reader = drafting->make_text(0);
+    const auto reader = drafting->make_sequence(0);
     std::vector<double> loss(3);
     for (int i = 3; i < 18; i++) {
       for (int k = 0; k < 3 && i + 2 + k < 20; k++) {
@@ -427,7 +429,7 @@ TEST_F(HeadsRuns, resuming_a_finished_run_writes_missing_files) {
   EXPECT_TRUE(
       make_heads(request(HeadsKind::Medusa, "run", true), heads_target(), {}).result.finished);
   EXPECT_EQ(std::filesystem::file_size(card), n_card);
-  // As if the process was killed after the last checkpoint.
+  // These files are missing if the process is killed after its last checkpoint.
   std::filesystem::remove(card);
   std::filesystem::remove(heads);
   make_heads(request(HeadsKind::Medusa, "run", true), heads_target(), {});
@@ -450,7 +452,7 @@ TEST_F(HeadsRuns, saved_run_is_not_overwritten) {
   make_heads(once, heads_target(), {});
   try {
     make_heads(once, heads_target(), {});
-    FAIL() << "began over a saved run";
+    FAIL() << "overwrote a saved run";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Usage);
     EXPECT_NE(std::string(error.what()).find("--resume"), std::string::npos);

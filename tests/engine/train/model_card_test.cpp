@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 class ModelCard : public testing::Test {
  protected:
-  /// The card of a model trained on `mixture`; the texts are of `readable`, which needs no data folder.
+  /// The card of a model whose recipe names `mixture`. Its texts come from `readable`, which needs
+  /// no data folder.
   std::string card(const std::string& mixture,
                    const std::string& readable,
                    const std::string& from = {}) const {
@@ -107,7 +108,7 @@ TEST_F(ModelCard, names_default_sets_only_if_the_recipe_reads_them) {
     EXPECT_TRUE(has(all, std::string("| ") + set + " |")) << set;
   EXPECT_FALSE(has(all, "| advising |"));  // used only if a recipe names it
   const std::string none = card(kArith, kArith);
-  EXPECT_TRUE(has(none, "No text of anyone else was read."));
+  EXPECT_TRUE(has(none, "trained on generated texts only"));
   EXPECT_TRUE(has(none, "Generated (arith):"));
 }
 
@@ -116,15 +117,15 @@ TEST_F(ModelCard, lists_the_data_of_its_initial_model) {
   fs::create_directories(bare);
   EXPECT_TRUE(has(card(kArith, kArith, model_that_read("creak")), "| creak | MIT |"));
   const std::string unknown = card(kArith, kArith, bare);
-  EXPECT_TRUE(has(unknown, "is not known"));
-  EXPECT_FALSE(has(unknown, "No text of anyone else"));
+  EXPECT_TRUE(has(unknown, "is unknown"));
+  EXPECT_FALSE(has(unknown, "trained on generated texts only"));
 }
 
 TEST_F(ModelCard, card_of_a_draft_names_its_target_and_its_data) {
   const std::string target = model_that_read("creak"), weights = model_that_read("aqua");
   const std::string text = draft_card(target);
   EXPECT_TRUE(has(text, "| creak | MIT |")) << text;
-  EXPECT_FALSE(has(text, "No text of anyone else")) << text;
+  EXPECT_FALSE(has(text, "trained on generated texts only")) << text;
   EXPECT_TRUE(has(
       text,
       "A draft model for large; the scores below show how many of its drafts that model accepts"));
@@ -134,7 +135,7 @@ TEST_F(ModelCard, card_of_a_draft_names_its_target_and_its_data) {
   const std::string both = draft_card(target, weights);
   EXPECT_TRUE(has(both, "| creak |") && has(both, "| aqua |")) << both;
   const std::string unknown = draft_card({}, weights);
-  EXPECT_TRUE(has(unknown, "| aqua |") && has(unknown, "is not known")) << unknown;
+  EXPECT_TRUE(has(unknown, "| aqua |") && has(unknown, "is unknown")) << unknown;
 }
 
 TEST_F(ModelCard, scores_replace_the_notice_and_earlier_scores) {
@@ -184,7 +185,7 @@ TEST_F(ModelCard, failed_rename_is_an_error_and_leaves_no_file) {
   fs::create_directories(directory + "/README.md/in_the_way");
   try {
     write_scores(directory, "table");
-    FAIL() << "it was written over a folder";
+    FAIL() << "a folder was overwritten";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
     EXPECT_TRUE(has(error.what(), "README.md")) << error.what();

@@ -38,7 +38,7 @@ class OwnOutputs : public test::SmallTarget {
     EXPECT_TRUE(write_own_outputs(target(), plan, path(file), ""));
     return read_own_outputs(path(file), plan, nullptr);
   }
-  std::string refusal(const OwnTarget& who, const OutputsPlan& plan, const std::string& file) {
+  std::string refusal(const NamedTarget& who, const OutputsPlan& plan, const std::string& file) {
     try {
       write_own_outputs(who, plan, path(file), "");
     } catch (const Error& error) {
@@ -112,7 +112,7 @@ TEST_F(OwnOutputs, refuses_files_of_another_target_or_plan) {
   longer.max_tokens = 13;
   EXPECT_THAT(refusal(target(), longer, "texts.jsonl"),
               testing::HasSubstr("max_tokens: found 12, expected 13"));
-  const OwnTarget other = target("4567");
+  const NamedTarget other = target("4567");
   EXPECT_THROW(read_own_outputs(path("texts.jsonl"), plan(2), &other), Error);
 }
 
@@ -155,7 +155,7 @@ TEST_F(OwnOutputs, kept_hidden_states_have_the_same_bits) {
     EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end(),
                            [](Bf16 x, Bf16 y) { return x.bits == y.bits; }));
   }
-  EXPECT_THROW(again.of(0), ContractError) << "let go with the next";
+  EXPECT_THROW(again.of(0), ContractError) << "load() releases the earlier states";
 }
 
 }  // namespace

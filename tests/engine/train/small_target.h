@@ -53,7 +53,7 @@ class SmallTarget : public testing::Test {
 
   std::string target_dir() const { return directory_ + "/target"; }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
-  OwnTarget target(const std::string& hash = "0123") const { return {*model_, "small", hash}; }
+  NamedTarget target(const std::string& hash = "0123") const { return {*model_, "small", hash}; }
   static OutputsPlan plan(int count) {
     OutputsPlan plan;
     plan.mixture = R"({"arith": {"weight": 1, "levels": [1, 0, 0]}, "kb": {"weight": 1}})";

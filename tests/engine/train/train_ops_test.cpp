@@ -1,5 +1,6 @@
-// Every backward of the training operations against finite differences of its forward, in every
-// table that this machine supports; forwards against plain double-precision loops.
+// Compares the backward pass of every training operation with finite differences of its forward
+// pass, and forward passes with plain loops in double precision, in every table that this machine
+// supports.
 #include <cmath>
 #include <vector>
 
@@ -114,7 +115,7 @@ TEST_P(TrainOpsOf, column_sums_are_accumulated) {
     EXPECT_NEAR(sums[i], 1 + x[i] + x[kWidth + i] + x[2 * kWidth + i], 1e-6);
 }
 
-TEST_P(TrainOpsOf, rope_inverse_and_backward) {
+TEST_P(TrainOpsOf, rope_backward_is_the_inverse_rotation) {
   for (const int head_dim : {16, 32, 64}) {
     const int rows = 5, stride = 3 * head_dim;
     std::vector<float> table(static_cast<std::size_t>(8 * head_dim));
@@ -129,7 +130,8 @@ TEST_P(TrainOpsOf, rope_inverse_and_backward) {
     const auto x = spread(static_cast<std::size_t>(rows * stride), 8);
     auto y = x;
     ops().rope(y.data(), pos.data(), table.data(), rows, stride, 2, head_dim, 1.0f);
-    // The third head is not rotated; the second element of the second row is, as a plane's point.
+    // Two heads are rotated, so the third keeps its values. Elements i and i + head_dim / 2 of a
+    // head are rotated as a pair.
     EXPECT_EQ(y[static_cast<std::size_t>(stride + 2 * head_dim)],
               x[static_cast<std::size_t>(stride + 2 * head_dim)]);
     const auto at = static_cast<std::size_t>(stride + 1),
@@ -141,7 +143,7 @@ TEST_P(TrainOpsOf, rope_inverse_and_backward) {
   }
 }
 
-TEST_P(TrainOpsOf, cross_entropy_and_its_gradient) {
+TEST_P(TrainOpsOf, cross_entropy_and_gradient_match_the_definition) {
   constexpr int kRows = 3, kVocab = 48;
   auto logits = spread(kRows * kVocab, 9);
   for (float& z : logits) z *= 5;
@@ -166,7 +168,7 @@ TEST_P(TrainOpsOf, cross_entropy_and_its_gradient) {
   expect_gradient(logits, gradient, total, "logits");
 }
 
-TEST_P(TrainOpsOf, smoothed_cross_entropy_and_its_gradient) {
+TEST_P(TrainOpsOf, smoothed_cross_entropy_and_gradient_match) {
   constexpr int kVocab = 48;
   auto logits = spread(kVocab, 21);
   for (float& z : logits) z *= 4;
@@ -274,8 +276,8 @@ struct AttentionCase {
   int rows;
 };
 
-// Two texts and a gap outside of them; then a text with two chains, as in consistency training: rows
-// 8-10 are a chain after row 3, rows 11-12 a chain after row 5.
+// Texts with gaps between and around them. The last case is a text with two chains, as in
+// consistency training: rows 8-10 are a chain after row 3, rows 11-12 a chain after row 5.
 std::vector<AttentionCase> attention_cases() {
   AttentionCase chains{{2, 1, 32}, {{0, 13}}, std::vector<RowView>(13), 13};
   for (std::size_t i = 8; i < 11; i++) chains.views[i] = {4, 8};

@@ -135,7 +135,7 @@ TEST_F(Training, probes_are_logged_and_change_nothing) {
   options.directory = directory("never");
   train(recipe, counting, options, callbacks);
   for (const TrainingReport& report : read_training_reports(directory("never/training.jsonl")))
-    EXPECT_TRUE(report.probes.empty()) << "the recipe asks for none";
+    EXPECT_TRUE(report.probes.empty()) << "the recipe wants no probes";
 
   recipe.probe_minutes = 1e-9;
   options.directory = directory("probed");
@@ -235,7 +235,7 @@ TEST_F(Training, resume_refuses_another_recipes_checkpoint) {
     FAIL() << "a recipe with another learning rate was resumed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_NE(std::string(error.what()).find("checkpoint.bin: was made by another recipe"),
+    EXPECT_NE(std::string(error.what()).find("checkpoint.bin: belongs to another recipe"),
               std::string::npos);
   }
 }
@@ -262,10 +262,10 @@ TEST_F(Training, truncated_or_altered_checkpoint_is_refused) {
   }
 }
 
-// Steps of a run without a model, whose losses are given.
-class LeftOut : public test::TrainingFolder {
+// Runs the training loop without a model, with given losses.
+class SkippedSteps : public test::TrainingFolder {
  protected:
-  /// @return  the notices
+  /// Runs the loop to its end. @return the notices
   std::vector<std::string> run(const std::vector<double>& losses) {
     fs::create_directories(directory_);
     TrainOptions options;
@@ -294,9 +294,9 @@ class LeftOut : public test::TrainingFolder {
   int n_saved = 0;
 };
 
-TEST_F(LeftOut, step_with_non_finite_loss_is_skipped_and_reported) {
+TEST_F(SkippedSteps, step_with_non_finite_loss_is_skipped_and_reported) {
   const auto notices = run({1, NAN, INFINITY, NAN, NAN, 3, NAN, 5});
-  EXPECT_EQ(loop->n_left_out(), 5);
+  EXPECT_EQ(loop->n_skipped(), 5);
   EXPECT_EQ(reported_steps, (std::vector<std::int64_t>{1, 6, 8}));
   EXPECT_EQ(loop->step, 8);
   EXPECT_EQ(loop->tokens, 8) << "their texts are not read again";
@@ -306,14 +306,14 @@ TEST_F(LeftOut, step_with_non_finite_loss_is_skipped_and_reported) {
   ASSERT_EQ(notices.size(), 5u);
   EXPECT_EQ(
       notices[1],
-      "small: step 3: the loss or its gradient is no finite number; the step is left out, the "
-      "weights stay as they were (2 so far)");
+      "small: step 3: the loss or its gradient is not finite; the step is skipped and changes no "
+      "weight (2 so far)");
 }
 
-TEST_F(LeftOut, five_in_a_row_end_the_run) {
+TEST_F(SkippedSteps, five_in_a_row_end_the_run) {
   try {
     run({1, NAN, NAN, NAN, NAN, NAN, 1});
-    ADD_FAILURE() << "it went on";
+    ADD_FAILURE() << "the run continued";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Device);
     EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("small: step 6: "),

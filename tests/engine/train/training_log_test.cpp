@@ -1,4 +1,4 @@
-// training.jsonl: reading it during a run, after a kill and after a resume.
+// training.jsonl can be read during a run, after a kill and after a resume.
 #include "engine/train/run/training_log.h"
 
 #include <unistd.h>

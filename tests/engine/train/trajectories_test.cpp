@@ -75,10 +75,10 @@ TEST(Trajectories, answers_equal_autoregressive_decoding) {
           int front = 0;
           for (const auto& point : points) {
             ASSERT_EQ(point.size(), points[0].size());
-            const int right = n_right_in_front(point, points.back());
-            EXPECT_GE(right, front) << "what is right stays right";
+            const int right = n_correct_prefix(point, points.back());
+            EXPECT_GE(right, front) << "leading right tokens stay right";
             if (&point != &points[0]) {
-              EXPECT_GT(right, front) << "one more in every iteration";
+              EXPECT_GT(right, front) << "each iteration fixes at least one more token";
             }
             front = right;
           }
@@ -160,8 +160,6 @@ TEST(Trajectories, prompts_without_room_are_skipped) {
       });
   EXPECT_EQ(passed, 1);
 }
-
-// The file.
 
 class TrajectoryFiles : public testing::Test {
  protected:
@@ -246,14 +244,14 @@ TEST_F(TrajectoryFiles, file_of_another_recipe_is_refused) {
   TrajectoryFile(path_, "how").add(some_texts()[0]);
   try {
     TrajectoryFile(path_, "otherwise");
-    FAIL() << "took another recipe's trajectories";
+    FAIL() << "accepted another recipe's trajectories";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("another recipe or from another model"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("collected with another recipe or model"));
   }
   std::ofstream(path_, std::ios::binary) << "a text of something else";
   EXPECT_THROW(TrajectoryFile(path_, "how"), Error);
-  EXPECT_EQ(fs::file_size(path_), 24u) << "and it stays";
+  EXPECT_EQ(fs::file_size(path_), 24u) << "the file is unchanged";
 }
 
 TEST(CollectCounts, count_kept_texts_and_reasons_of_drops) {

@@ -1,5 +1,5 @@
-// Training forward and backward against finite differences in f32, and the products of every library
-// against plain loops.
+// Compares the gradients of training with finite differences in f32, and the matrix products of
+// every library with plain loops.
 #include <cmath>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/two_texts.h"
+#include "tests/support/refusal.h"
 
 namespace engine {
 namespace {
@@ -144,7 +145,7 @@ TEST(Linear, products_of_every_library_match_plain_sums) {
   if (onednn_has_bf16()) expect_right_products(*linear_math_bf16(Compute::Bf16OneDnn));
 }
 
-TEST(Parameters, only_norms_are_left_without_decay) {
+TEST(Parameters, only_norms_have_no_weight_decay) {
   const ModelConfig config = small_model();
   const ParameterLayout layout(config);
   std::int64_t at = 0, undecayed = 0;
@@ -155,6 +156,14 @@ TEST(Parameters, only_norms_are_left_without_decay) {
   }
   EXPECT_EQ(at, layout.n);
   EXPECT_EQ(undecayed, (2 * config.n_layers + 1) * config.dim);
+}
+
+TEST(Parameters, other_architectures_are_refused_by_name) {
+  ModelConfig config = small_model();
+  config.model_type = "qwen3";
+  config.qk_norm = true;
+  const std::string message = kernels::test::refusal([&] { ParameterLayout layout(config); });
+  EXPECT_NE(message.find("model_type qwen3"), std::string::npos) << message;
 }
 
 TEST(Parameters, round_trip_through_tensors) {

@@ -1,4 +1,4 @@
-// Results copied to the host are held until requested: one wait for all of them.
+// Results for the host stay on the device until they are requested; one wait copies all of them.
 #include "tests/kernels/cuda/cuda_kit.h"
 
 namespace kernels::test {

@@ -65,15 +65,15 @@ inline PackedOnDevice pack_on_device(
   return packed;
 }
 
-/// "cuda_emulated": a valid test name.
+/// The text as a valid test name: "cuda_emulated".
 inline std::string as_test_name(std::string text) {
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;
 }
 
-/// Suites that run once per device. Their names contain the device, by which scripts/gpu_check.sh
-/// selects a GPU's.
+/// Suites that run once per device. Their names contain the device, so scripts/gpu_check.sh can
+/// select the tests of a GPU.
 class OnEachCuda : public ::testing::TestWithParam<std::string> {};
 inline std::string name_of_device(const ::testing::TestParamInfo<std::string>& info) {
   return as_test_name(info.param);

@@ -1,5 +1,5 @@
-// CUDA devices: opened by name, refused in one line, out of memory, and every call that can fail
-// made to fail once.
+// CUDA devices: opening by name, refusals in one line, lack of memory, and a failure of each call
+// that can fail.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -96,7 +96,7 @@ std::string why_none(const std::set<std::string>& calls) {
   EXPECT_EQ(cuda_emulated::side().count(reason), 0);
   emulation::before_calls({});
   emulation::fail_call(0);
-  EXPECT_EQ(cuda_emulated::side().count(reason), 1) << "no later call is blamed";
+  EXPECT_EQ(cuda_emulated::side().count(reason), 1) << "no later call is named";
   return reason;
 }
 
@@ -166,7 +166,7 @@ TEST(CudaDevices, out_of_memory_reports_size_purpose_and_free_memory) {
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-// The message names the call that failed to report free memory, and no later call is blamed.
+// The message names the call that failed to report free memory, and no later call.
 TEST(CudaDevices, out_of_memory_names_a_failing_memory_query) {
   const OpenedCuda device("cuda:emulated");
   emulation::limit_memory(emulation::memory_in_use());
@@ -234,7 +234,7 @@ TEST(CudaDevices, working_memory_that_does_not_fit_twice_grows_on_demand) {
   };
   gathered(100'000);
   emulation::limit_memory(emulation::memory_in_use() + 1'000'000);
-  gathered(150'000);  // 2.4 MB would be twice as much, 1.8 MB fit where 1.2 MB were
+  gathered(150'000);  // twice the old size, 2.4 MB, does not fit; 1.8 MB fit in place of 1.2 MB
   const std::string message = refusal([&] { gathered(300'000); }, ErrorCode::Resources);
   EXPECT_THAT(message, AllOf(HasSubstr("4 MB were needed for a step's working memory"),
                              HasSubstr("are free")));
@@ -252,7 +252,7 @@ TEST(CudaDevices, are_refused_by_the_cpu_probes) {
   EXPECT_EQ(emulation::memory_in_use(), memory);
 }
 
-/// A bit of everything: memory, both halves of the staging buffer, weights, products, a choice,
+/// Uses every kind of call: memory, both halves of the staging buffer, weights, products, a choice,
 /// rankings, copies of rows; repeated until a graph with a variable row count exists.
 int small_job() {
   const auto device = open_cuda("cuda:emulated");
@@ -352,7 +352,7 @@ TEST(CudaDevices, every_failing_call_is_named_and_leaks_nothing) {
     EXPECT_TRUE(all_failed.contains(call)) << call;
 }
 
-// A graph is optional, whichever of its calls finds no memory.
+// The program works without a graph, whichever call of its creation fails for lack of memory.
 // CU04.
 TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
   std::set<std::string> done_without, named;
@@ -388,7 +388,7 @@ TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
 // CU04.
 TEST(CudaDevices, without_pinned_memory_rows_are_copied_in_pieces) {
   emulation::forget_faults();
-  for (const int width : {300'000, 1'500'000}) {  // floats; 4 MiB are pinned at first
+  for (const int width : {300'000, 1'500'000}) {  // in floats; the first pinned buffer has 4 MiB
     const OpenedCuda device("cuda:emulated");
     const int n_rows = 5, stride = width + 24;
     std::vector<float> values(std::size_t(stride) * n_rows);

@@ -11,7 +11,7 @@ namespace kernels::test {
 namespace {
 
 using DistributionOf = std::vector<double>;
-// 1,000 terms of a sum in another order, and exp's last bit.
+// The error of 1,000 terms summed in another order, and of exp's last bit.
 constexpr double kRounding = 1e-13;
 
 double sum_of(const DistributionOf& distribution) {
@@ -124,7 +124,7 @@ struct Scene {
   std::vector<DrawNode> drawing;
   std::vector<double> uniforms;
   std::vector<VerifyNode> judging;
-  std::vector<Candidate> candidates;  // [as many as uniforms]; the tokens as drawn
+  std::vector<Candidate> candidates;  // [uniforms]; the drawn tokens
 
   DistributionOf distribution(const std::vector<float>& logits, int node) const {
     const auto begin = logits.begin() + std::ptrdiff_t(judging[node].row) * stride;
@@ -335,7 +335,8 @@ TEST_P(CudaVerify, argmax_candidates_by_every_rule) {
     Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 7 * int(rule)));
     for (VerifyNode& node : scene.judging) node.rule = rule;
     expect_naive(*device, scene, nullptr);
-    // A candidate without a distribution and without a uniform, then the argmax, twice.
+    // The first candidate of each node is the token of lowest probability, every further one the
+    // argmax. Their uniforms are close to 0 or 1.
     for (int i = 0; i < int(scene.judging.size()); i++) {
       const DistributionOf distribution = scene.distribution(scene.target, i);
       const auto best = std::ranges::max_element(distribution) - distribution.begin();
@@ -478,8 +479,8 @@ TEST_P(CudaDistributions, invalid_distributions_are_named) {
   }
 }
 
-// Four tokens of equal probability: an acceptance probability of 1/4, and of 1/2 where q is twice
-// p.
+// Four tokens have equal probability. The acceptance probability is 1/4 without q, and 1/2 where q
+// is twice p.
 TEST_P(CudaVerify, a_uniform_equal_to_the_acceptance_rate_rejects) {
   const auto& [name, n_valid] = GetParam();
   if (n_valid < 7) return;

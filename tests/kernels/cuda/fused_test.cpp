@@ -80,18 +80,19 @@ TEST_P(FusedOps, rms_norm_matmul_equals_the_sequence) {
   }
 }
 
-TEST_P(FusedOps, swiglu_matmul_equals_the_sequence) {
+TEST_P(FusedOps, glu_matmul_equals_the_sequence) {
   for (const DType dtype : kAllDTypes) {
     for (const int k : {24, 64, 200, 203}) {
       const PackedOnDevice w = weights(k, dtype);
       for (const int n_rows : {1, 8, 9, 40, 130}) {
         const DeviceFloats x(*device_, normal_values(std::size_t(n_rows) * 2 * k, 3, 4));
+        const Gate gate = k == 64 ? Gate::Silu : Gate::GeluTanh;
         const auto gated_product = [&](bool fused) {
           const DeviceFloats gated = zeros(std::int64_t{n_rows} * k),
                              y(*device_, normal_values(std::size_t(n_rows) * kOutputs, 5));
           return run({&gated, &y}, [&] {
-            const auto op = fused ? ops_.swiglu_matmul : unfused::swiglu_matmul;
-            op(*device_, x.data(), gated.data(), n_rows, to(w, y, nullptr, true));
+            const auto op = fused ? ops_.glu_matmul : unfused::glu_matmul;
+            op(*device_, gate, x.data(), gated.data(), n_rows, to(w, y, nullptr, true));
           });
         };
         SCOPED_TRACE(std::to_string(n_rows) + " x " + std::to_string(k));
@@ -137,7 +138,7 @@ TEST_P(FusedOps, rope_kv_stage_equals_the_sequence) {
     for (const auto& [head_dim, between] : {std::pair(2, 3), {10, 3}, {64, 3}, {64, 4}, {72, 0}}) {
       const int width = (kHeads + 2 * kKv) * head_dim + between;
       const DeviceFloats table(*device_, normal_values(std::size_t(10) * head_dim, 4));
-      // Words of 4 bytes: rows of both types fill them.
+      // Counts the staged rows in words of 4 bytes; rows of both types fill whole words.
       const std::int64_t words = std::int64_t{n_rows} * kKv * head_dim * bytes_of(dtype) / 4;
       const auto staged = [&](bool fused) {
         const DeviceFloats x(*device_, normal_values(std::size_t(n_rows) * width, 5)),

@@ -1,5 +1,5 @@
-// CUDA graphs: the emulation's, which detects a missing dependency, and the device's, which are made of
-// lists of kernels and updated where arguments differ.
+// CUDA graphs. The emulation runs graphs and detects a missing dependency. The device makes graphs from
+// lists of kernels and updates them where arguments differ.
 #include "kernels/cuda/cuda_device.h"
 //
 #include <bit>
@@ -236,7 +236,7 @@ TEST_F(Graphs, short_and_single_use_lists_are_launched_one_by_one) {
     EXPECT_EQ(run(3, 1, n), (Calls{.kernels = n, .made = 0, .updated = 0, .graphs = 0}));
 }
 
-// As when another row count changes nearly every kernel's arguments.
+// Another row count changes nearly every kernel's arguments in the same way.
 TEST_F(Graphs, very_different_lists_have_separate_graphs) {
   const auto rows = [&](int n, std::int64_t made, std::int64_t updated) {
     Launches launches;
@@ -254,7 +254,7 @@ TEST_F(Graphs, very_different_lists_have_separate_graphs) {
   const int n_kept = static_cast<int>(KernelGraphs::kMostKept);
   for (int n = 1; n <= n_kept; n++) rows(n, 1, 0);
   for (int n = 1; n <= n_kept; n++) rows(n, 0, 0);
-  rows(n_kept + 1, 0, 5);  // no room: one of the others is updated
+  rows(n_kept + 1, 0, 5);  // no room for another graph: one of the others is updated
   EXPECT_EQ(run(3, 1).made, 0);
   EXPECT_EQ(run(3, 1).made, 1) << "other kernels take the place of the graph used longest ago";
   EXPECT_EQ(run(3, 1).graphs, 1);
@@ -267,7 +267,7 @@ TEST_F(Graphs, short_memory_launches_kernels_one_by_one) {
   EXPECT_EQ(failed_call(), "cudaGraphInstantiateWithFlags");
   fail_call(0);
   EXPECT_EQ(x(), (4 * 2 + 1) * 2 + 1);
-  EXPECT_EQ(run(4, 1).graphs, 1) << "the next time there may be enough";
+  EXPECT_EQ(run(4, 1).graphs, 1) << "memory is available at the next attempt";
 }
 
 // CU14.
@@ -281,7 +281,7 @@ TEST_F(Graphs, without_a_graph_kernels_give_the_same_result) {
     EXPECT_EQ(calls.kernels, 6) << call;
     EXPECT_EQ(x(), (first * 2 + 1) * 2 + 1) << call;
     EXPECT_EQ(run(first, 1), (Calls{.kernels = 0, .made = made, .updated = 0, .graphs = 1}))
-        << call << ": the next time there may be enough";
+        << call << ": memory is available at the next attempt";
   };
   EXPECT_EQ(graphs_.refused().error, cudaSuccess);
   run(3, 1);
@@ -319,7 +319,7 @@ TEST_F(Graphs, failed_graphs_are_retried_with_backoff) {
     EXPECT_EQ(run(3, 1).graphs, 0);
     fail_call(0);
   }
-  EXPECT_EQ(run(3, 1).graphs, 1) << "once one was had, refusals are counted anew";
+  EXPECT_EQ(run(3, 1).graphs, 1) << "a success resets the count of refusals";
 }
 
 TEST_F(Graphs, a_failure_names_the_kernels_involved) {
@@ -440,8 +440,8 @@ std::int64_t early_edges() {
 class EarlyKernels : public Emulation {
  protected:
   EarlyKernels() { graphs_.let_begin_early(true); }
-  /// x = (0 + by) * 2 + by * ..: a plain kernel, then one for each bit of `early` from the lowest
-  /// on, launched early if the bit is 1.
+  /// A plain kernel that sets x = 0, then n kernels that alternately add `by` and double x. Kernel
+  /// i is launched early if bit i of `early` is 1.
   Launches launches_of(unsigned early, int n, int by) const {
     Launches launches;
     launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
@@ -518,7 +518,7 @@ TEST_F(EarlyKernels, the_first_kernel_may_be_early) {
   EXPECT_EQ(x(), -1 + 8);
 }
 
-// If another kernel takes a kernel's place, the list is a different one.
+// A list with another kernel in one place is a different list and gets its own graph.
 TEST_F(EarlyKernels, early_kernels_repeated_in_other_places_are_ordered) {
   const auto early_of = [&](bool early) {
     const std::int64_t before = early_edges();
@@ -562,7 +562,8 @@ TEST_F(EarlyKernels, a_kernel_that_does_not_wait_is_named) {
   }
 }
 
-// One plain kernel, then three early ones: a graph, a node, three nodes with an edge each.
+// The list has one plain kernel and three early ones. The calls make a graph, a node, and three
+// nodes with an edge each.
 TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
   const std::vector<std::string> calls = {
       "cudaGraphCreate",          "cudaGraphAddKernelNode",   "cudaGraphAddKernelNode",
@@ -599,7 +600,7 @@ TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
 
 // Runs the work on a device. @return the number of early edges in its graph
 std::int64_t early_edges_of_device(int& result) {
-  const auto device = side().open(0);  // whatever capabilities this program is built for
+  const auto device = side().open(0);  // works for all capabilities that this program is built for
   CudaDevice& cuda = cuda_of(*device);
   auto* x = static_cast<int*>(cuda.allocate(sizeof(int), "a test"));
   cuda.clear(x, sizeof(int));
@@ -636,8 +637,8 @@ TEST_F(EarlyKernels, are_used_on_request_if_the_gpu_supports_them) {
   const InEnvironment on("CUDA_EARLY", "on");
   EXPECT_EQ(of_capability(9, 0), 3);
   EXPECT_EQ(of_capability(12, 0), 3);
-  EXPECT_EQ(of_capability(8, 6), 0) << "it cannot";
-  EXPECT_EQ(of_capability(8, 9), 0) << "it cannot";
+  EXPECT_EQ(of_capability(8, 6), 0) << "this GPU does not support it";
+  EXPECT_EQ(of_capability(8, 9), 0) << "this GPU does not support it";
   const InEnvironment without("CUDA_GRAPHS", "off");
   EXPECT_EQ(of_capability(9, 0), 0) << "separate launches have no edges";
 }
@@ -688,7 +689,7 @@ TEST_F(EarlyKernels, refused_graph_edges_give_the_same_result_and_a_note) {
   const std::vector<std::string> notes = CudaDevice::take_notes_of_closed();
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_THAT(notes[0], AllOf(HasSubstr("cudaGraphAddDependencies of multiply_early (grid 1"),
-                              HasSubstr("kernels go one by one")));
+                              HasSubstr("kernels are launched one by one")));
   EXPECT_THAT(failing(false), HasSubstr("cudaGraphAddDependencies of multiply_early (grid 1"));
 }
 

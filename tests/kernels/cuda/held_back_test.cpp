@@ -1,5 +1,5 @@
-// Kernels are queued until a result is needed, without a visible effect: host writes, frees,
-// graphs, and faults that are reported late.
+// The device queues kernels until a result is needed. This has no visible effect on host writes, frees and
+// graphs; faults are reported at a later call.
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Rows of 8, normalised on the device, with a wait after it.
+/// Normalises rows of 8 on the device and waits for the result.
 std::vector<float> normed(const std::vector<float>& values) {
   const auto device = open_cuda("cuda:emulated");
   const DeviceFloats x(*device, values), w(*device, std::vector<float>(8, 1)),
@@ -185,10 +185,10 @@ TEST_F(HeldBack, without_a_graph_kernels_run_one_by_one_with_one_note) {
   EXPECT_TRUE(take_notes_of(*open_cpu(1)).empty());
 }
 
-// An earlier launch is never repeated with old pointers: each kernel brings its own, and the graph
-// is updated where they differ. A pointer that the caller kept too long is detected.
+// A repeated graph never uses the pointers of an earlier launch: each kernel passes its own, and the graph
+// is updated where they differ. The device detects a pointer that the caller kept too long.
 // CU15.
-TEST_F(HeldBack, moved_memory_updates_the_graph_and_freed_is_refused) {
+TEST_F(HeldBack, moved_memory_updates_the_graph_freed_memory_is_refused) {
   const auto four = [&](const float* from) {
     for (int i = 0; i < 4; i++)
       device_->ops().rms_norm(*device_, from, ones_.data(), y_.data(), 2, 8, 1e-5f);
@@ -297,7 +297,7 @@ TEST(CudaDevices, after_a_fault_every_call_names_it) {
   const auto device = open_cuda("cuda:emulated");
   emulation::forget_faults();
   const DeviceFloats w(*device, std::vector<float>(8, 1)), y(*device, std::vector<float>(16));
-  const DeviceFloats few(*device, std::vector<float>(8));  // of 16 that are read
+  const DeviceFloats few(*device, std::vector<float>(8));  // the kernel reads 16
   device->ops().rms_norm(*device, few.data(), w.data(), y.data(), 2, 8, 1e-5f);
   float first = 0;
   const auto download = [&] { device->ops().download(*device, &first, y.data(), 4); };

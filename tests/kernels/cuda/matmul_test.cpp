@@ -193,8 +193,8 @@ struct Sums {
   }
 };
 
-// Blocks of 64 outputs, or of 128 for many rows; sizes around 12,288 outputs, from which on a block
-// computes whole sums.
+// A block has 64 outputs, or 128 for many rows. The sizes are around 12,288 outputs, from which on
+// a block computes whole sums.
 class CudaMatmulBlocks : public ::testing::TestWithParam<MatrixCase> {};
 
 TEST_P(CudaMatmulBlocks, equal_a_double_loop_and_a_row_alone) {
@@ -204,7 +204,7 @@ TEST_P(CudaMatmulBlocks, equal_a_double_loop_and_a_row_alone) {
   const auto w = normal_values(std::size_t(n) * k, 13);
   const auto x = normal_values(std::size_t(128) * k, 14);
   const PackedOnDevice packed = pack_on_device(*device, w, n, k, dtype);
-  const int first = is_wide ? n - 200 : 0;  // of a wide one the last blocks
+  const int first = is_wide ? n - 200 : 0;  // checks only the last blocks of a wide matrix
   const Sums expected(GetParam(), w, x, first);
   std::vector<std::vector<float>> alone;
   for (const int r : {0, 77, 127}) {

@@ -145,8 +145,8 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
 
 class CudaPickDistribution : public ::testing::TestWithParam<VocabCase> {};
 
-// As many draws as the device makes in about a second; each position of a sequence draws its own
-// number.
+// Makes as many draws as the device can make in about a second; each position of a sequence draws
+// its own number.
 // T4.
 TEST_P(CudaPickDistribution, draws_follow_the_distribution) {
   const auto& [name, vocab, kind] = GetParam();
@@ -182,7 +182,8 @@ TEST_P(CudaPickDistribution, draws_follow_the_distribution) {
         sum += (count[id] - expected) * (count[id] - expected) / expected;
     return sum;
   };
-  // Exceeded once in ten thousand (Wilson and Hilferty's approximation).
+  // A correct sampler exceeds the limit once in ten thousand runs (Wilson and Hilferty's
+  // approximation).
   const double spread = 2 / (9 * freedom);
   const double limit = freedom * std::pow(1 - spread + 3.72 * std::sqrt(spread), 3);
   EXPECT_LT(chi_square(), limit);
@@ -199,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
 
 class CudaPickFilters : public ::testing::TestWithParam<VocabCase> {};
 
-// Rows of all kinds together, compared with the CPU, whose own tests use a naive implementation.
+// Compares rows of all kinds with the CPU, whose own tests use a naive implementation.
 TEST_P(CudaPickFilters, keep_the_tokens_the_cpu_keeps) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name);

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
 
 class CudaBlockBits : public CudaBlocks {};
 
-// The same in memory for the whole matrix and for a part of it.
+// The unpacked weights fit the slab as a whole, or only in parts.
 TEST_P(CudaBlockBits, do_not_depend_on_the_other_blocks) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
@@ -150,10 +150,11 @@ TEST(CudaPrompts, without_cublas_a_note_is_printed_once) {
   EXPECT_EQ(device->prompt_block(), 0);
   const auto notes = take_notes_of(*device);
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_THAT(notes.front(),
-              AllOf(HasSubstr("cuda:emulated: CUDA_PROMPTS=cublas: cuBLAS is not available: "),
-                    HasSubstr("/none.so"), HasSubstr("prompts are read as steps are"),
-                    HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(
+      notes.front(),
+      AllOf(HasSubstr("cuda:emulated: CUDA_PROMPTS=cublas: cuBLAS is not available: "),
+            HasSubstr("/none.so"), HasSubstr("prompts are computed by the same kernels as steps"),
+            HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
 }
 
 TEST(CudaPrompts, partial_blocks_are_refused) {

@@ -96,7 +96,8 @@ TEST(CudaCopies, many_rows_are_copied_with_one_wait) {
     device->ops().download_rows(*device, to.data(), there.data(), kWidth * 4, kStride * 4, kRows);
     EXPECT_EQ(emulation::calls_of("cudaStreamSynchronize") - waits, 1);
     EXPECT_EQ(emulation::bytes_to_host() - bytes, std::int64_t{4} * kRows * kWidth);
-    EXPECT_EQ(emulation::calls_of("cudaMallocHost") - taken, i == 0 ? 1 : 0) << "it stays";
+    EXPECT_EQ(emulation::calls_of("cudaMallocHost") - taken, i == 0 ? 1 : 0)
+        << "the buffer is kept";
   }
   for (int r = 0; r < kRows; r++)
     for (int i = 0; i < kWidth; i++)

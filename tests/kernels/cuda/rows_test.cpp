@@ -49,7 +49,8 @@ TEST_P(CudaRmsNorm, equals_a_double_loop_in_place_or_not) {
       const double squares = std::inner_product(row, row + dim, row, 0.0);
       for (int i = 0; i < dim; i++) {
         const double exact = row[i] / std::sqrt(squares / dim + 1e-5f) * w[i];
-        // At most dim / 256 + 13 roundings in the sum; the root halves their error; six more.
+        // The sum has at most dim / 256 + 13 roundings, whose error the root halves; six more
+        // follow.
         ASSERT_NEAR(y[std::size_t(r) * dim + i], exact,
                     (dim / 256 + 20) * 0x1p-24 * std::fabs(exact) + 1e-30);
       }
@@ -79,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Dims,
 
 class CudaFours : public OnEachCuda {};
 
-// From addresses that allow vector loads, and from others.
+// Reads rows at addresses that allow vector loads and at others.
 TEST_P(CudaFours, a_row_has_the_same_bits_at_any_position) {
   const OpenedCuda device(GetParam());
   const Ops& ops = device->ops();
@@ -93,7 +94,7 @@ TEST_P(CudaFours, a_row_has_the_same_bits_at_any_position) {
     if (is_norm)
       ops.rms_norm(*device, from.data() + offset, weights.data(), to.data(), 2, kDim, 1e-5f);
     else
-      ops.swiglu(*device, from.data() + offset, to.data(), 1, kDim);
+      ops.glu(*device, Gate::Silu, from.data() + offset, to.data(), 1, kDim);
     return to.read();
   };
   for (const bool is_norm : {true, false})
@@ -164,28 +165,37 @@ INSTANTIATE_TEST_SUITE_P(Devices,
                          ::testing::ValuesIn(cuda_devices_here()),
                          name_of_device);
 
-class CudaSwiglu : public ::testing::TestWithParam<SizeCase> {};
+class CudaGlu : public ::testing::TestWithParam<SizeCase> {};
 
-TEST_P(CudaSwiglu, equals_a_double_loop_up_to_large_values) {
+double exact_gate(Gate kind, double x) {
+  if (kind == Gate::Silu) return x / (1 + std::exp(-x));
+  return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+TEST_P(CudaGlu, equals_a_double_loop_up_to_large_values) {
   const auto& [name, hidden] = GetParam();
   const OpenedCuda device(name);
-  for (const int n_rows : {1, 5}) {
-    auto values = normal_values(std::size_t(n_rows) * 2 * hidden, 7, 8);
-    values[0] = -200;
-    if (hidden > 1) values[1] = 200;
-    const DeviceFloats x(*device, values), to(*device, std::vector<float>(n_rows * hidden));
-    device->ops().swiglu(*device, x.data(), to.data(), n_rows, hidden);
-    const auto y = to.read();
-    for (int at = 0; at < n_rows * hidden; at++) {
-      const float* gate = &values[at / hidden * 2 * hidden + at % hidden];
-      const double exact = gate[0] / (1 + std::exp(-double(gate[0]))) * gate[hidden];
-      // exp keeps 2^-22 relative; the cut at exp(88) leaves 1e-36.
-      ASSERT_NEAR(y[at], exact, 0x1p-20 * std::fabs(exact) + 1e-33) << gate[0];
+  for (const Gate kind : {Gate::Silu, Gate::GeluTanh}) {
+    for (const int n_rows : {1, 5}) {
+      auto values = normal_values(std::size_t(n_rows) * 2 * hidden, 7, 8);
+      values[0] = -200;
+      if (hidden > 1) values[1] = 200;
+      const DeviceFloats x(*device, values), to(*device, std::vector<float>(n_rows * hidden));
+      device->ops().glu(*device, kind, x.data(), to.data(), n_rows, hidden);
+      const auto y = to.read();
+      for (int at = 0; at < n_rows * hidden; at++) {
+        const float* gate = &values[at / hidden * 2 * hidden + at % hidden];
+        const double exact = exact_gate(kind, gate[0]) * gate[hidden];
+        // exp is accurate to 2^-22 relative; the cut at exp(88) leaves 1e-36. GELU's exponent is rounded
+        // five times.
+        const double rounding = kind == Gate::Silu ? 0x1p-20 : 0x1p-15;
+        ASSERT_NEAR(y[at], exact, rounding * std::fabs(exact) + 1e-33) << gate[0];
+      }
     }
   }
 }
 INSTANTIATE_TEST_SUITE_P(Widths,
-                         CudaSwiglu,
+                         CudaGlu,
                          ::testing::ValuesIn(sizes({1, 17, 64, 513})),
                          name_of_size);
 
@@ -264,7 +274,7 @@ TEST_P(CudaCache, a_copied_page_reads_the_same) {
   EXPECT_EQ(read_v, rows);
 }
 
-// 121 layers: as many as one argument holds, and one more; a head with more values than threads.
+// 121 layers are one more than one argument can contain; one case has a head with more values than threads.
 TEST_P(CudaCache, rows_of_all_layers_are_committed_in_one_launch) {
   const auto& [name, dtype] = GetParam();
   const OpenedCuda device(name);
@@ -306,6 +316,61 @@ TEST_P(CudaCache, commits_check_layer_shapes_and_page_slots) {
   EXPECT_TRUE(refused(1, behind));
 }
 INSTANTIATE_TEST_SUITE_P(Types, CudaCache, ::testing::ValuesIn(types()), name_of_type);
+
+class CudaHeadNorm : public ::testing::TestWithParam<SizeCase> {};
+
+TEST_P(CudaHeadNorm, is_the_norm_of_each_head) {
+  const auto& [name, head_dim] = GetParam();
+  const OpenedCuda device(name);
+  const Ops& ops = device->ops();
+  const int n_heads = 3, n_kv_heads = 2, n_rows = 9, n = n_heads + n_kv_heads;
+  for (const int between : {5, 8}) {
+    const int stride = n * head_dim + between;
+    const auto before = normal_values(n_rows * stride, 13), norms = normal_values(2 * head_dim, 12);
+    const DeviceFloats w(*device, norms), x(*device, before);
+    ops.head_norm(*device, x.data(), stride, n_rows, n_heads, n_kv_heads, head_dim, w.data(),
+                  1e-6f);
+    const auto after = x.read();
+    for (int r = 0; r < n_rows; r++) {
+      std::vector<float> queries(before.begin() + r * stride,
+                                 before.begin() + r * stride + n * head_dim);
+      const DeviceFloats q(*device, queries), y(*device, queries);
+      ops.rms_norm(*device, q.data(), w.data(), y.data(), n_heads, head_dim, 1e-6f);
+      ops.rms_norm(*device, q.data() + n_heads * head_dim, w.data() + head_dim,
+                   y.data() + n_heads * head_dim, n_kv_heads, head_dim, 1e-6f);
+      const auto expected = y.read();
+      for (int i = 0; i < n * head_dim; i++) ASSERT_EQ(after[r * stride + i], expected[i]) << i;
+      for (int i = n * head_dim; i < stride; i++)
+        ASSERT_EQ(after[r * stride + i], before[r * stride + i]);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(HeadDims,
+                         CudaHeadNorm,
+                         ::testing::ValuesIn(sizes({2, 36, 64, 130})),
+                         name_of_size);
+
+class CudaScaleAndCap : public ::testing::TestWithParam<SizeCase> {};
+
+TEST_P(CudaScaleAndCap, equals_a_double_loop) {
+  const auto& [name, n] = GetParam();
+  const OpenedCuda device(name);
+  for (const float cap : {0.0f, 0.3f, 30.0f}) {
+    const auto before = normal_values(n, 14, 20);
+    const DeviceFloats x(*device, before);
+    device->ops().scale_and_cap(*device, x.data(), n, 1.7f, cap);
+    const auto after = x.read();
+    for (int i = 0; i < n; i++) {
+      const double scaled = double(1.7f) * before[i];
+      const double exact = cap > 0 ? cap * std::tanh(scaled / cap) : scaled;
+      ASSERT_NEAR(after[i], exact, 0x1p-21 * std::fabs(exact)) << before[i] << " cap " << cap;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes,
+                         CudaScaleAndCap,
+                         ::testing::ValuesIn(sizes({1, 70, 9000})),
+                         name_of_size);
 
 }  // namespace
 }  // namespace kernels::test

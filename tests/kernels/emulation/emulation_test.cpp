@@ -242,8 +242,9 @@ __global__ void reads_at(const float* in, float* out, std::int64_t at) {
 TEST_F(Emulation, reads_far_outside_name_thread_and_distance) {
   const Memory<float> in(100), out(1);
   EXPECT_EQ(cudaErrorIllegalAddress, run(reads_at, 1, 1, in.data(), out.data(), std::int64_t{104}));
-  EXPECT_THAT(fault_text(), AllOf(HasSubstr("block (0, 0, 0), thread (0, 0, 0)"),
-                                  HasSubstr("16 bytes behind 400 bytes of device memory")));
+  EXPECT_THAT(fault_text(),
+              AllOf(HasSubstr("block (0, 0, 0), thread (0, 0, 0)"),
+                    HasSubstr("16 bytes past the end of 400 bytes of device memory")));
   EXPECT_EQ(cudaErrorIllegalAddress, cudaStreamSynchronize(stream_)) << "the error stays";
   forget_faults();
   EXPECT_EQ(cudaErrorIllegalAddress,
@@ -272,14 +273,15 @@ TEST_F(Emulation, a_read_outside_a_buffer_within_its_page_is_detected) {
       const Memory<decltype(one)> in(static_cast<std::size_t>(n), one), out(1);
       EXPECT_EQ(cudaSuccess, run(kernel, 1, 1, in.data(), out.data(), 0, n)) << fault_text();
       EXPECT_EQ(out.read()[0], expected(n));
-      const std::string of = std::to_string(4 * n) + " bytes of device memory: it is read there";
+      const std::string of =
+          std::to_string(4 * n) + " bytes of device memory: the kernel reads there";
       EXPECT_EQ(cudaErrorIllegalAddress, run(kernel, 1, 1, in.data(), out.data(), 0, n + 1));
       EXPECT_THAT(fault_text(), AllOf(HasSubstr("kernel tested: byte "),
-                                      HasSubstr("depends on what lies behind " + of)));
+                                      HasSubstr("depends on the memory past the end of " + of)));
       forget_faults();
       for (const int first : {-1, n == 33 ? -900 : -20}) {
         EXPECT_EQ(cudaErrorIllegalAddress, run(kernel, 1, 1, in.data(), out.data(), first, n));
-        EXPECT_THAT(fault_text(), HasSubstr("depends on what lies before " + of));
+        EXPECT_THAT(fault_text(), HasSubstr("depends on the memory before the start of " + of));
         forget_faults();
       }
       EXPECT_EQ(cudaSuccess, run(kernel, 1, 1, in.data(), out.data(), 0, n)) << fault_text();
@@ -340,7 +342,7 @@ TEST_F(Emulation, a_read_of_uninitialised_shared_memory_is_detected) {
   const Memory<float> out(32);
   EXPECT_EQ(cudaSuccess, run(accumulated<true>, 1, 32, out.data()));
   EXPECT_EQ(cudaErrorLaunchFailure, run(accumulated<false>, 1, 32, out.data()));
-  EXPECT_THAT(fault_text(), HasSubstr("something is read that nothing wrote"));
+  EXPECT_THAT(fault_text(), HasSubstr("the kernel reads bytes that it did not write"));
 }
 
 __global__ void half_meets(int* out) {
@@ -367,7 +369,7 @@ TEST_F(Emulation, divergent_barriers_are_detected) {
   EXPECT_THAT(fault_text(), HasSubstr("waits at the barrier at emulation_test.cpp:"));
   forget_faults();
   EXPECT_EQ(cudaErrorLaunchFailure, run(lane_stays_away, 1, 64, out.data()));
-  EXPECT_THAT(fault_text(), HasSubstr("lane 5 of warp 0 never comes to emulation_test.cpp:"));
+  EXPECT_THAT(fault_text(), HasSubstr("lane 5 of warp 0 never reaches emulation_test.cpp:"));
 }
 
 template <int kWaits>
@@ -386,7 +388,7 @@ __global__ void tiles_of_all(float* out) {
   out[threadIdx.x] = d[0];
 }
 
-// In a partial warp, after a whole warp whose lanes have synchronised at the same place.
+// The partial warp comes after a whole warp whose lanes have synchronised at the same place.
 TEST_F(Emulation, a_tile_product_by_a_partial_warp_is_detected) {
   const Memory<float> out(64);
   EXPECT_EQ(cudaSuccess, run(tiles_of_all, 1, 64, out.data()));
@@ -479,7 +481,7 @@ TEST_F(Emulation, writes_past_shared_memory_are_detected) {
   const Memory<float> out(1);
   EXPECT_EQ(cudaSuccess, run(writes_static<3>, 1, 1, out.data()));
   EXPECT_EQ(cudaErrorIllegalAddress, run(writes_static<4>, 1, 1, out.data()));
-  EXPECT_THAT(fault_text(), HasSubstr("behind a static shared object of 12 bytes"));
+  EXPECT_THAT(fault_text(), HasSubstr("past the end of a static shared object of 12 bytes"));
   forget_faults();
   // 256 bytes hold 64 floats.
   EXPECT_EQ(cudaErrorIllegalAddress, run(neighbour<true>, 1, 65, out.data() - 64, out.data() - 64));
@@ -564,7 +566,7 @@ TEST_F(Emulation, streams_run_when_the_host_waits) {
   EXPECT_EQ(out.read()[0], 0);
 }
 
-// A control for programs: memory reused before the copy from it was made.
+// A control test: the emulation detects that the program reuses memory before the copy from it is made.
 // CU18.
 TEST_F(Emulation, a_copy_from_memory_freed_too_early_is_detected) {
   const Memory<int> out(1, -1);
@@ -590,7 +592,7 @@ TEST_F(Emulation, a_copy_from_memory_freed_too_early_is_detected) {
 TEST_F(Emulation, host_access_to_device_memory_is_detected) {
   const Memory<int> out(1, 3);
   fence_host_off(true);
-  EXPECT_EQ(cudaSuccess, run(last_writer, 1, 1, out.data())) << "a kernel may";
+  EXPECT_EQ(cudaSuccess, run(last_writer, 1, 1, out.data())) << "a kernel may access it";
   EXPECT_DEATH(static_cast<void>(*static_cast<volatile int*>(out.data())), "");
   fence_host_off(false);
   EXPECT_EQ(out.read()[0], 0);

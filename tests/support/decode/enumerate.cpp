@@ -7,7 +7,7 @@
 namespace engine::test {
 namespace {
 
-/// Replays a script of outcomes; extends it with first outcomes.
+/// Replays a list of outcomes. At a choice after its end, it takes the first outcome and appends it.
 class Script : public UniformSource {
  public:
   double accept(std::uint32_t /*position*/, std::uint32_t /*index*/, double threshold) override {

@@ -1,4 +1,4 @@
-// Runs one decoder on one prompt and checks after every step what must hold for all decoders.
+// Runs one decoder on one prompt and checks the invariants of all decoders after every step.
 #pragma once
 
 #include <map>

@@ -29,7 +29,7 @@ ModelConfig small_config();
 void write_small_model(const Folder& dir, const ModelConfig& config);
 void write_small_model(const Folder& dir);
 
-/// SentencePiece models, field by field.
+/// A piece of a SentencePiece model. The functions below write such models field by field.
 struct Piece {
   std::string text;
   float score = 0;

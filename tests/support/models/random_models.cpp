@@ -49,23 +49,37 @@ TestModel random_model(std::string name, const ModelConfig& c, std::uint64_t see
   const int n_q = c.n_heads * c.head_dim, n_kv = c.n_kv_heads * c.head_dim;
   fill("model.embed_tokens.weight", {c.vocab_size, c.dim}, 0, c.tied_embeddings ? 0.25 : 1);
   if (!c.tied_embeddings) matrix("lm_head.weight", c.vocab_size, c.dim);
-  fill("model.norm.weight", {c.dim}, 1, 0.2);
+  const auto norm = [&](const std::string& tensor, int size) {
+    fill(tensor, {size}, 1 - c.norm_offset, 0.2);
+  };
+  norm("model.norm.weight", c.dim);
   for (int l = 0; l < c.n_layers; l++) {
     const std::string at = fmt::format("model.layers.{}.", l);
-    fill(at + "input_layernorm.weight", {c.dim}, 1, 0.2);
-    fill(at + "post_attention_layernorm.weight", {c.dim}, 1, 0.2);
-    matrix(at + "self_attn.q_proj.weight", n_q, c.dim);
-    matrix(at + "self_attn.k_proj.weight", n_kv, c.dim);
-    matrix(at + "self_attn.v_proj.weight", n_kv, c.dim);
+    norm(at + "input_layernorm.weight", c.dim);
+    norm(at + "post_attention_layernorm.weight", c.dim);
+    if (c.fused_projections) {
+      matrix(at + "self_attn.qkv_proj.weight", n_q + 2 * n_kv, c.dim);
+      matrix(at + "mlp.gate_up_proj.weight", 2 * c.hidden_dim, c.dim);
+    } else {
+      matrix(at + "self_attn.q_proj.weight", n_q, c.dim);
+      matrix(at + "self_attn.k_proj.weight", n_kv, c.dim);
+      matrix(at + "self_attn.v_proj.weight", n_kv, c.dim);
+    }
     matrix(at + "self_attn.o_proj.weight", c.dim, n_q);
-    matrix(at + "mlp.gate_proj.weight", c.hidden_dim, c.dim);
-    matrix(at + "mlp.up_proj.weight", c.hidden_dim, c.dim);
+    if (!c.fused_projections) {
+      matrix(at + "mlp.gate_proj.weight", c.hidden_dim, c.dim);
+      matrix(at + "mlp.up_proj.weight", c.hidden_dim, c.dim);
+    }
     matrix(at + "mlp.down_proj.weight", c.dim, c.hidden_dim);
     if (c.qkv_bias) {
       fill(at + "self_attn.q_proj.bias", {n_q}, 0, 0.5);
       fill(at + "self_attn.k_proj.bias", {n_kv}, 0, 0.5);
       fill(at + "self_attn.v_proj.bias", {n_kv}, 0, 0.5);
     }
+    if (c.qk_norm) norm(at + "self_attn.q_norm.weight", c.head_dim);
+    if (c.qk_norm) norm(at + "self_attn.k_norm.weight", c.head_dim);
+    if (c.post_norms) norm(at + "pre_feedforward_layernorm.weight", c.dim);
+    if (c.post_norms) norm(at + "post_feedforward_layernorm.weight", c.dim);
     if (c.attn_out_bias) fill(at + "self_attn.o_proj.bias", {c.dim}, 0, 0.3);
     if (c.mlp_bias) {
       fill(at + "mlp.gate_proj.bias", {c.hidden_dim}, 0, 0.3);
@@ -74,6 +88,29 @@ TestModel random_model(std::string name, const ModelConfig& c, std::uint64_t see
     }
   }
   return model;
+}
+
+ModelConfig with_multipliers(ModelConfig c) {  // as Granite
+  c.embedding_multiplier = 3;
+  c.residual_multiplier = 0.22f;
+  c.attention_scale = 0.4;
+  c.logits_scaling = 0.7f;
+  return c;
+}
+
+ModelConfig with_post_norms(ModelConfig c) {  // as Gemma, with all that it ever had
+  c.norm_offset = c.head_norm_offset = 1;
+  c.post_norms = c.qk_norm = c.tied_embeddings = true;
+  c.head_norm_eps = 1e-6f;
+  c.gate = kernels::Gate::GeluTanh;
+  c.embedding_multiplier = 6.3f;
+  c.attention_scale = 0.25;
+  c.attention_softcap = 2;
+  c.logit_softcap = 3;
+  c.sliding_window = 20;
+  c.layer_kinds = {{.local = true}, {.local = false}};
+  c.local_rope = RopeConfig{.theta = 100};
+  return c;
 }
 
 std::vector<TestModel> models_of_every_kind() {
@@ -94,7 +131,7 @@ std::vector<TestModel> models_of_every_kind() {
   add("window", [](ModelConfig& c) { c.sliding_window = 7; });
   add("window_in_upper_layers", [](ModelConfig& c) {
     c.sliding_window = 66;
-    c.n_full_layers = 1;
+    c.layer_kinds = global_then_local(1, c.n_layers);
   });
   add("linear", [](ModelConfig& c) { c.rope = {.type = Type::Linear, .factor = 4}; });
   add("dynamic", [](ModelConfig& c) {
@@ -106,6 +143,20 @@ std::vector<TestModel> models_of_every_kind() {
   add("llama3", [](ModelConfig& c) {
     c.rope = {.type = Type::Llama3, .factor = 8, .original_max_seq_len = 64};
   });
+  add("head_norms", [](ModelConfig& c) { c.qk_norm = true; });
+  add("layers_without_rope", [](ModelConfig& c) {
+    c.layer_kinds = {{}, {.rotated = false}, {.local = false}};
+    c.sliding_window = 30;
+  });
+  add("fused_projections", [](ModelConfig& c) {
+    c.fused_projections = true;
+    c.n_kv_heads = 2;
+  });
+  add("partial_rotation", [](ModelConfig& c) {
+    c.rope = {.type = Type::Yarn, .rotary_dim = 6, .factor = 4, .original_max_seq_len = 64};
+  });
+  add("multipliers", [](ModelConfig& c) { c = with_multipliers(c); });
+  add("post_norms", [](ModelConfig& c) { c = with_post_norms(c); });
   add("nearly_everything", [](ModelConfig& c) {
     c.n_heads = 6;
     c.n_kv_heads = 2;
@@ -113,7 +164,7 @@ std::vector<TestModel> models_of_every_kind() {
     c.tied_embeddings = true;
     c.qkv_bias = c.attn_out_bias = true;
     c.sliding_window = 40;
-    c.n_full_layers = 1;
+    c.layer_kinds = global_then_local(1, c.n_layers);
     c.rope = {.type = Type::Yarn, .factor = 2, .original_max_seq_len = 128};
     c.norm_eps = 1e-6f;
   });

@@ -53,12 +53,17 @@ struct TestModel {
   }
 };
 
-/// dim 40, 3 layers, 4 heads of 10, vocabulary 101: no size is a multiple of a vector width.
+/// The shape: dim 40, 3 layers, 4 heads of 10, vocabulary 101. No size is a multiple of a vector
+/// width.
 ModelConfig odd_config();
 /// Random weights, large enough that logits spread over several units and no two models agree.
 TestModel random_model(std::string name, const ModelConfig& config, std::uint64_t seed);
 /// One model per feature, and one with nearly all features.
 std::vector<TestModel> models_of_every_kind();
+/// The shape with multipliers of embeddings, scores, residuals and logits.
+ModelConfig with_multipliers(ModelConfig config);
+/// The shape with norm offsets, norms of heads and after blocks, GELU, softcaps, and local layers with a rotation of their own.
+ModelConfig with_post_norms(ModelConfig config);
 
 std::vector<TokenId> random_tokens(int n, int vocab_size, std::uint64_t seed);
 /// A forest of n rows; each row's parent is a random earlier row or the prefix.

@@ -9,7 +9,7 @@
 
 namespace engine::test {
 
-/// Grouped-query attention, untied embeddings, 24 tokens, 2 layers.
+/// The shape: grouped-query attention, untied embeddings, 24 tokens, 2 layers.
 ModelConfig tiny_config();
 std::unique_ptr<Model> tiny_transformer(kernels::Device& device,
                                         kernels::DType dtype,

@@ -13,9 +13,9 @@ std::vector<TokenId> known(std::span<const TokenId> tokens) {
   return some;
 }
 
-class ToyText : public ChimeraText {
+class ToySequence : public ChimeraSequence {
  public:
-  explicit ToyText(const ToyChimera& heads) : heads_(heads) {}
+  explicit ToySequence(const ToyChimera& heads) : heads_(heads) {}
   int length() const override { return static_cast<int>(last_tokens_.size()); }
   void append(std::span<const float> hidden, std::span<const TokenId> grams) override {
     ensure(hidden.size() % kDim == 0, "toy heads: incomplete hidden state");
@@ -79,7 +79,7 @@ class ToyText : public ChimeraText {
     ensure(static_cast<std::size_t>(parent) < first, "toy heads: parent on the same level");
     const auto& of_parent = gram_of_[static_cast<std::size_t>(parent)];
     ensure(std::equal(gram.begin(), gram.end() - 1, of_parent.begin() + 1),
-           "toy heads: a k-gram that is not its parent's, one token on");
+           "toy heads: a k-gram is not its parent's shifted by one token");
   }
 
   const ToyChimera& heads_;
@@ -92,7 +92,7 @@ class ToyText : public ChimeraText {
 }  // namespace
 
 std::vector<float> ToyMedusa::logits(std::span<const float> hidden, int n_heads) {
-  ensure(hidden.size() == kDim, "toy heads: one hidden state");
+  ensure(hidden.size() == kDim, "toy heads: hidden is not one hidden state");
   std::vector<TokenId> text;
   for (const float token : hidden.subspan(1))
     if (token >= 0) text.push_back(static_cast<TokenId>(token));
@@ -106,8 +106,8 @@ std::vector<float> ToyMedusa::logits(std::span<const float> hidden, int n_heads)
   return logits;
 }
 
-std::unique_ptr<ChimeraText> ToyChimera::make_text(int /*n_cached_grams*/) {
-  return std::make_unique<ToyText>(*this);
+std::unique_ptr<ChimeraSequence> ToyChimera::make_sequence(int /*n_cached_grams*/) {
+  return std::make_unique<ToySequence>(*this);
 }
 
 }  // namespace engine::test

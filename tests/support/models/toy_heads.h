@@ -14,8 +14,8 @@ namespace engine::test {
 /// Head k predicts what the toy would choose after its own k + 1 argmax tokens.
 class ToyMedusa : public MedusaHeads {
  public:
-  /// @param shape  the toy's own shape: its greedy output is predicted exactly; draft_of(shape):
-  ///   sometimes
+  /// @param shape  the toy's own shape: the heads predict its greedy output exactly; draft_of(shape):
+  ///   the heads are sometimes right
   ToyMedusa(const ToyShape& shape, int n_heads) : toy_(shape), n_heads_(n_heads) {}
   int n_heads() const override { return n_heads_; }
   int vocab_size() const override { return toy_.vocab_size(); }
@@ -34,7 +34,7 @@ class ToyChimera : public ChimeraHeads {
   int n_heads() const override { return n_heads_; }
   int vocab_size() const override { return toy_.vocab_size(); }
   int gram() const override { return gram_; }
-  std::unique_ptr<ChimeraText> make_text(int n_cached_grams) override;
+  std::unique_ptr<ChimeraSequence> make_sequence(int n_cached_grams) override;
 
   const ToyModel& toy() const { return toy_; }
 

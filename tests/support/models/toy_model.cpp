@@ -18,7 +18,7 @@ void ToyCache::commit(std::span<const int> path) {
   for (const int row : path) {
     ensure(row >= 0 && row < in_flight.n_rows(), "toy cache: a committed row was not evaluated");
     ensure(in_flight.parent[static_cast<std::size_t>(row)] == parent,
-           "toy cache: committed rows are not a chain that hangs on the prefix");
+           "toy cache: committed rows are not a chain that starts at the prefix");
     tokens.push_back(in_flight.token[static_cast<std::size_t>(row)]);
     parent = row;
   }
@@ -57,11 +57,11 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
     // Row r must see each position 0 .. pos once: the prefix and its ancestors.
     const std::vector<int> chain = chain_of(tree, r);
     ensure(tree.parent[static_cast<std::size_t>(chain[0])] == -1,
-           "toy model: a chain hangs in air");
+           "toy model: a chain does not start at the prefix");
     std::vector<TokenId> text = cache.tokens;
     for (const int row : chain) text.push_back(tree.token[static_cast<std::size_t>(row)]);
     ensure(static_cast<int>(text.size()) <= shape_.max_seq_len,
-           "toy model: a row stands outside the context");
+           "toy model: a row is outside the context");
     const std::vector<float> logits = logits_after(text);
     Sampling sampling = item.sampling;
     if (!item.greedy_rows.empty() && item.greedy_rows[static_cast<std::size_t>(r)]) {

@@ -14,7 +14,7 @@ struct DrawnWindow {
   ui::Catalog catalog = streams::catalog();
   ui::Shell shell{catalog, commands, ""};
 
-  /// The text on the screen after a few frames, when panels that depend on the events are docked.
+  /// Returns the text on the screen after a few frames, when panels that depend on the events are docked.
   std::string said() {
     for (int i = 0; i < 4; ++i) gui.frame(shell);
     return gui.said(shell);

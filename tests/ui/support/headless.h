@@ -1,4 +1,4 @@
-// Frames of the shell without a window.
+// Draws frames of the shell without a window.
 #pragma once
 
 #include <functional>
@@ -31,12 +31,12 @@ class Headless {
     ImGui::DestroyContext();
   }
 
-  /// @return the number of vertices drawn
+  /// Draws one frame. @return the number of vertices drawn
   int frame(ui::Shell& shell) {
     draw([&] { shell.draw(1.0 / 60); });
     return ImGui::GetDrawData()->TotalVtxCount;
   }
-  /// The words of a frame in the order in which they are drawn, separated by spaces, without the text of
+  /// Returns the words of a frame in the order in which they are drawn, separated by spaces, without the text of
   /// token cells.
   std::string said(ui::Shell& shell) {
     return said([&] { shell.draw(1.0 / 60); });

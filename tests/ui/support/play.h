@@ -19,7 +19,7 @@ namespace scripted {
 
 using Script = std::function<void(ImGuiTestContext*, ui::Shell&)>;
 
-/// The test engine while a window lives, and one script in it.
+/// Runs one script with the test engine of a window.
 class Player {
  public:
   Player(const char* name, Script script) : name_(name), script_(std::move(script)) {}

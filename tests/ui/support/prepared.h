@@ -1,4 +1,4 @@
-// Timelines and run times of artificial events.
+// Computes timelines and run times of artificial events.
 #pragma once
 
 #include <vector>

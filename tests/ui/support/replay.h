@@ -1,4 +1,4 @@
-// A window with a replayed engine, and the highlighted vertices of its panels.
+// Scripts in a window whose engine is a replay of recorded events, and lookup of the highlighted vertices of a panel.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Replay {
 
   int pace = 2;  // events per frame
   std::vector<std::string> asked;
-  engine::StartRun started;  // the last command
+  engine::StartRun started;  // the last StartRun command
   engine::StartReasoning reasoned;
 
  private:
@@ -119,7 +119,7 @@ inline void put_mouse_away(ImGuiTestContext* ctx) {
 
 using Points = std::vector<std::pair<float, float>>;
 
-// The vertices in the selection's colour, in a panel's window and its children.
+// Returns the vertices in the selection's colour, in a panel's window and its children.
 inline Points lit_in(const std::string& panel) {
   Points points;
   for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
@@ -133,7 +133,7 @@ inline Points lit_in(const std::string& panel) {
   return points;
 }
 
-// Those that exist only while `place` is selected. The mouse is moved away.
+// Returns the vertices of lit_in() that exist only while `place` is selected. Moves the mouse away.
 inline Points lit_by(ImGuiTestContext* ctx,
                      Stage& stage,
                      const char* panel,

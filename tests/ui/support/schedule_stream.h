@@ -7,7 +7,7 @@
 
 namespace streams {
 
-inline constexpr engine::Nanoseconds kScheduledDraft = 2'000'000;  // of every tree
+inline constexpr engine::Nanoseconds kScheduledDraft = 2'000'000;  // time to draft each tree
 
 /// @param n_runs      sequences of `n_tokens`, numbered from 1; a sequence that ends gives its branch to
 ///                    the next

@@ -10,7 +10,7 @@ using namespace engine;
 
 constexpr Nanoseconds kMs = 1'000'000;
 
-// A fixed, repeatable choice in [0, n).
+// Returns the next pseudo-random number in [0, n); the sequence is the same in every run.
 int pick(std::uint32_t& state, int n) {
   state = state * 1664525u + 1013904223u;
   return static_cast<int>((state >> 10) % static_cast<std::uint32_t>(n));
@@ -95,7 +95,7 @@ struct Maker {
     while (left() > 0) finish(root(), {RowFate::Context}, {TokenStatus::Plain}, {{}}, {});
   }
 
-  // One chain of proposals of which `right` are right; the others are rejected.
+  // Adds a step with a chain of `n` proposals. The target accepts the first `right`, rejects the next and does not verify the others.
   void chain(int n, int right, RowTag::Kind kind, std::vector<Event> more, int n_window) {
     TokenTree tree = root();
     std::vector<RowFate> fate{RowFate::Context};
@@ -180,8 +180,8 @@ struct Maker {
     }
   }
 
-  // Every step drafts a tree with `k_config` children at each depth. If `rejects`, verification is rejection
-  // sampling; otherwise tokens are compared.
+  // Adds steps that draft a tree with `k_config` children at each depth. If `rejects`, verification is rejection
+  // sampling; otherwise it compares tokens.
   void drafted(const std::vector<int>& k_config, bool rejects) {
     while (left() > 0) {
       const int depth = std::min(static_cast<int>(k_config.size()), left() - 1);
@@ -245,7 +245,7 @@ struct Maker {
     return w;
   }
 
-  // The events of a draft model for the finished step.
+  // Adds the events of a draft model to the step that was added last.
   void tell_draft(const std::vector<int>& k_config,
                   int depth,
                   std::vector<RejectionDetail> rejection_details,
@@ -286,7 +286,7 @@ struct Maker {
     compute += depth * kForward;
   }
 
-  // A window after the last token, refilled in every step.
+  // Adds FastCoT's steps: a window after the last token is refilled in every step.
   void fastcot() {
     for (int iteration = 0; left() > 0; ++iteration) {
       const int size = std::min(6, left() - 1);

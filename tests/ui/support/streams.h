@@ -16,32 +16,32 @@ struct Story {
   std::string prompt;
   std::vector<engine::TokenId> prompt_tokens, answer;
 };
-/// A short programming answer; repeated until it has at least `n_tokens`.
+/// Returns a story with a short programming answer, repeated until it has at least `n_tokens`.
 Story story(int n_tokens = 96);
 
 struct Step {
   std::vector<engine::Event> events;  // StepBegun ... StepEnded, times unset
   engine::Nanoseconds cost = 0;
 };
-/// The steps of a decoder ("ar", "jacobi", "lookahead", "prompt-lookup", "speculative", "mcsd",
+/// Returns the steps of a decoder ("ar", "jacobi", "lookahead", "prompt-lookup", "speculative", "mcsd",
 /// "fastcot") over the story's answer.
 std::vector<Step> steps_of(const Story& story, const std::string& decoder, engine::RunId run);
 
-/// A whole session: the model, then each decoder alone.
+/// Returns a session: the model is loaded, then a run of one decoder.
 std::vector<engine::Event> one_run(const std::string& decoder,
                                    int n_tokens = 96,
                                    engine::RunId run = 1);
-/// A race of decoders under the race clock; agreement is reported at the end.
+/// Returns a race of decoders under the race clock; agreement is reported at the end.
 std::vector<engine::Event> race(const std::vector<std::string>& decoders,
                                 int n_tokens = 96,
                                 engine::RunId first_run = 1,
                                 std::uint32_t id = 1);
-/// A run that fails after a few steps.
+/// Returns a run that fails after a few steps.
 std::vector<engine::Event> failed_run();
-/// A run whose stream ends in the middle of a step.
+/// Returns a run whose stream ends in the middle of a step.
 std::vector<engine::Event> cut_mid_step();
 
-/// A catalog with one unavailable decoder and one unavailable device.
+/// Returns a catalog with one unavailable decoder and one unavailable device.
 ui::Catalog catalog();
 
 }  // namespace streams

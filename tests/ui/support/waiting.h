@@ -1,4 +1,4 @@
-// Waiting for work on another thread by its effects, without fixed delays.
+// Waits for the effects of work on another thread, without fixed delays.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ inline bool until(const std::function<bool()>& done, const std::function<void()>
   return done();
 }
 
-/// Doubles the amount of work until something is observed while the work is in progress. This does not
+/// Doubles the amount of work until `seen` observes something while the work is in progress. This does not
 /// depend on the speed of the machine.
 /// @param seen  works on this many tokens; returns whether it was observed
 /// @return whether it was observed

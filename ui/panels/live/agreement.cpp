@@ -18,7 +18,7 @@
 namespace ui {
 namespace {
 
-// The text of the `n_before` tokens before a token.
+// Returns the text of the `n_before` tokens before token `at` of the answer.
 std::string text_before(const Context& context,
                         const engine::RunRecord& run,
                         int at,
@@ -29,7 +29,7 @@ std::string text_before(const Context& context,
   return context.timeline.text_of(run, ids);
 }
 
-// The margin between the best and the second best token at an index; nullopt if it was not recorded.
+// Returns the margin of the best token over the second best at an index of the answer; nullopt if it was not recorded.
 std::optional<float> margin_at(const engine::RunRecord& run, int index) {
   if (index >= std::ssize(run.tokens)) return std::nullopt;
   const engine::TokenRecord& token = run.tokens[static_cast<std::size_t>(index)];
@@ -52,11 +52,11 @@ void difference(const Context& context, const engine::RunRecord& run, const engi
           theme().text);
   ImGui::PopFont();
   if (const std::optional<float> margin = margin_at(run, a.first_difference))
-    wrapped(
-        fmt::format("The margin to the second best token is {:.3g} there. A margin near 0 means "
-                    "rounding, a large one a fault.",
-                    *margin),
-        theme().dim);
+    wrapped(fmt::format(
+                "The margin to the second best token is {:.3g} there. A margin near 0 points to "
+                "rounding, a large margin to a fault.",
+                *margin),
+            theme().dim);
 }
 
 void draw(Context& context) {
@@ -71,8 +71,7 @@ void draw(Context& context) {
   if (!run.agreement) {
     wrapped(
         "Not checked. A check runs plain decoding with the same prompt and settings and compares "
-        "the "
-        "tokens.",
+        "the tokens.",
         theme().dim);
   } else if (run.agreement->first_difference < 0) {
     words("Same tokens as plain decoding.", theme().good);

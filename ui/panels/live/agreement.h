@@ -1,4 +1,4 @@
-// The panel Agreement: whether the run's tokens equal those of plain decoding, and the first difference.
+// The panel Agreement: compares the run's tokens with those of plain decoding and shows the first difference.
 #pragma once
 
 namespace ui {

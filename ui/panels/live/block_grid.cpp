@@ -13,6 +13,7 @@ struct GridSizes {
   float label, cell_width, cell_height, row_height;
 };
 
+// Returns the tooltip of a cell.
 std::string facts_of_cell(const GridCells& cells,
                           const GridRow& row,
                           const GridCell& cell,
@@ -23,10 +24,12 @@ std::string facts_of_cell(const GridCells& cells,
   if (cells.where) facts += " \xC2\xB7 " + cells.where(row, position);
   if (cell.unchanged_for > 0)
     facts += fmt::format("\nunchanged for {} iterations", cell.unchanged_for);
-  if (cell.mean == Mean::Stationary) facts += "\nhindsight: correct early, and never changed";
+  if (cell.mean == Mean::Stationary)
+    facts += "\nhindsight: correct early and not changed afterwards";
   return facts;
 }
 
+// Draws a cell and handles the mouse over it. Hidden cells are dots.
 void grid_cell(const GridCells& cells,
                const GridRow& row,
                const GridCell& cell,
@@ -57,6 +60,7 @@ void grid_cell(const GridCells& cells,
   token_cell(ImGui::GetWindowDrawList(), min, max, cells.text(cell.token), cell.mean, flags);
 }
 
+// Draws the solid line after the tokens proved final and the dotted line after those that are correct in hindsight, row by row.
 void grid_stairs(const Grid& grid, ImVec2 at, const GridSizes& s) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const auto x_of = [&](int column) {
@@ -77,6 +81,7 @@ void grid_stairs(const Grid& grid, ImVec2 at, const GridSizes& s) {
   }
 }
 
+// Draws a bracket under the tokens of an iteration that proved at least two tokens final.
 void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
   if (row.n_proved < 2) return;
   ImDrawList* list = ImGui::GetWindowDrawList();

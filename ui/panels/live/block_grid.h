@@ -14,16 +14,16 @@ struct CellFlags;
 struct Grid;
 struct GridRow;
 
-/// What both panels show in their grids. Key H changes it too.
+/// The view options of both panels. Key H changes `hindsight` too.
 struct BlockGridView : PanelState {
   bool hindsight = true;      // draw the dotted line and mark stationary tokens
   bool only_changed = false;  // draw tokens that an iteration did not change as dots
 };
 
-/// The text of a grid's cells and their reactions to the mouse. All functions but `text` may be empty.
+/// Callbacks for a grid's cells: their text and their reactions to the mouse. All functions except `text` may be empty.
 struct GridCells {
   std::function<std::string(engine::TokenId)> text;
-  /// The end of a cell's tooltip: "step 12".
+  /// Returns the end of a cell's tooltip: "step 12".
   std::function<std::string(const GridRow& row, int position)> where = {};
   std::function<void(const GridRow&row, int position)> hovered = {}, clicked = {};
   /// Adds the highlights of the selection.

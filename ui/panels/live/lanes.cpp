@@ -31,7 +31,7 @@ std::string why_no_lanes(const Context& context) {
                          : "";
 }
 
-// The meanings of cells that occur in lanes.
+// Meanings of cells that lanes contain, for the legend.
 constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,  Mean::Pool,
                             Mean::Draft,    Mean::Rejected, Mean::Unused, Mean::Approximate};
 
@@ -111,7 +111,7 @@ void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n)
   big(speedup);
 }
 
-// Share of the answer committed at the playhead; relative to max tokens while the run is not finished.
+// Returns the share of the answer that is committed at the playhead; while the run is not finished, the share of max tokens.
 float progress_of(Context& context, const engine::RunRecord& run, std::size_t n) {
   const std::int64_t done = context.times(run).sums(n).tokens;
   const int all = run.finished ? run.finished->n_tokens : run.started.max_tokens;
@@ -186,7 +186,7 @@ const Panel kLanesPanel{
     .title = "Lanes",
     .empty = why_no_lanes,
     .draw = draw_lanes,
-    .help = "Each column is one lane of the race, at the same own compute as the others.",
+    .help = "Each column is one lane of the race; all lanes have used the same own compute.",
     .marks = cell_marks(),
     .bare = true,
     .main = true,

@@ -26,7 +26,7 @@ constexpr float kChartWidth = 380, kChartHeight = 190;
 
 // The counts of all probes of the training run.
 struct CountsOfProbes : PanelState {
-  std::uint64_t version = 0;  // of the history
+  std::uint64_t version = 0;  // version of the history
   std::vector<ProbeCounts> counts;
   void training_changed() override {
     version = 0;
@@ -43,7 +43,7 @@ const std::vector<ProbeCounts>& counts_shown(Context& context) {
   return prepared.counts;
 }
 
-// Index of the probe shown: the newest, or the last one up to the chosen step.
+// Returns the index of the probe shown: the newest, or the last one up to the chosen step.
 std::size_t shown_probe(Context& context) {
   const auto& probes = context.training->probes;
   const std::int64_t step = context.states.get<ProbeView>().step;
@@ -61,11 +61,10 @@ std::string why_no_trajectory(const Context& context) {
   if (std::string none = no_training_yet(context); !none.empty()) return none;
   if (!context.training->probes.empty()) return "";
   return "This training run records no trajectories. Consistency training (train cllm) records one "
-         "at "
-         "the beginning, at every probe and at the end.";
+         "at the beginning, at every probe and at the end.";
 }
 
-// The probe shown, and controls to choose another.
+// Draws the name of the probe shown and the buttons that choose another.
 void probe_choice(Context& context, std::size_t probe) {
   const engine::TrainingHistory& history = *context.training;
   const std::size_t n = history.probes.size();
@@ -87,7 +86,7 @@ void probe_choice(Context& context, std::size_t probe) {
     show_probe(context, static_cast<std::size_t>(at));
 }
 
-// Figures of the probe shown, each beside its value at the first probe.
+// Draws the figures of the probe shown, each beside its value at the first probe.
 void counts_part(const std::vector<ProbeCounts>& counts, std::size_t probe) {
   const ProbeCounts &now = counts[probe], &first = counts.front();
   const auto row = [](const char* label, double value, double at_first, const char* help) {
@@ -98,7 +97,8 @@ void counts_part(const std::vector<ProbeCounts>& counts, std::size_t probe) {
   row("tokens / iteration", now.tokens_per_iteration(), first.tokens_per_iteration(),
       "tokens of the answer / iterations of its blocks");
   row("fast-forward", now.fast_forward, first.fast_forward,
-      "tokens that become correct in sequence, per iteration; mean of the means per block");
+      "tokens per iteration that become correct in order; mean over the blocks of each block's "
+      "mean");
   row("stationary tokens", now.n_stationary, first.n_stationary,
       "tokens that were correct before all preceding tokens were, and did not change again");
   label_value("iterations", fmt::format("{} for {} tokens", now.n_iterations, now.n_tokens));

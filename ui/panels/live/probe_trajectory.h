@@ -1,4 +1,4 @@
-// The panel Probe trajectory: how consistency training changes the decoding of one unseen prompt, probe by probe.
+// The panel Probe trajectory: the decoding of one unseen prompt at each probe of a consistency training run.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct Context;
 struct Panel;
 extern const Panel kProbeTrajectoryPanel;
 
-/// The probe that the user chose.
+/// The state of the panel: the probe that the user chose.
 struct ProbeView : PanelState {
   std::int64_t step = -1;  // training step of the probe; -1: the newest probe
   void training_changed() override { step = -1; }

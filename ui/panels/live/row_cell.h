@@ -1,4 +1,4 @@
-// One row of a step's token tree as a cell, for the panels of a step.
+// Draws one row of a step's token tree as a cell, for the panels of a step.
 #pragma once
 
 #include "ui/widgets/theme.h"

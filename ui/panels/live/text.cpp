@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<const char*, 6> kLensNames{"status", "probability", "age",
                                                 "cost",   "agreement",   "origin"};
 
-// The meaning of a lens's colours.
+// Returns a sentence on the meaning of a lens's colours.
 const char* lens_words(Lens lens) {
   static constexpr std::array<const char*, 6> kWords{
       "",

@@ -25,7 +25,7 @@ constexpr std::size_t kMaxCells = 4096;
 // The cells of all runs, and their last layout.
 struct CellsOfRuns : PanelState {
   struct Entry {
-    std::uint64_t version = 0;  // of the timeline, plus 1; 0: not computed
+    std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
     std::size_t n_steps = 0;
     bool live = false;
     std::vector<TextCell> cells;
@@ -33,12 +33,13 @@ struct CellsOfRuns : PanelState {
     float width = -1;
     CellMetrics metrics;
     bool flowing = false;
-    std::vector<CellBox> boxes;  // of the cells from `first` on
+    std::vector<CellBox> boxes;  // boxes of the cells from `first` on
   };
   std::map<engine::RunId, Entry> entries;
   void document_changed() override { entries.clear(); }
 };
 
+// Returns the cached cells of a run; computes them if the timeline or the playhead has changed.
 CellsOfRuns::Entry& cells_of(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
   CellsOfRuns::Entry& entry = context.states.get<CellsOfRuns>().entries[run.id()];
   const std::uint64_t version = context.timeline.version() + 1;
@@ -51,6 +52,7 @@ CellsOfRuns::Entry& cells_of(Context& context, const engine::RunRecord& run, std
   return entry;
 }
 
+// Returns the cached layout of the cells from `first` on; computes it if an argument has changed.
 const std::vector<CellBox>& boxes_of(CellsOfRuns::Entry& entry,
                                      std::size_t first,
                                      float width,
@@ -68,7 +70,7 @@ const std::vector<CellBox>& boxes_of(CellsOfRuns::Entry& entry,
   return entry.boxes;
 }
 
-// The lens's colour of a committed cell; nullopt if the lens shows nothing for it.
+// Returns the colour that the lens gives a committed cell; nullopt if the lens does not colour it.
 std::optional<Rgb> lens_colour(const Context& context,
                                const engine::RunRecord& run,
                                const TextCell& cell,
@@ -172,7 +174,7 @@ void draw_cell(Context& context,
   token_cell(ImGui::GetWindowDrawList(), min, max, cell.text, cell.mean, flags);
 }
 
-// A thin bar at the end of the committed text, and brackets around the block that is being refined.
+// Draws a thin bar at the end of the committed text and brackets around the block that is being refined.
 void draw_edges(const TextEdges& edges,
                 std::span<const TextCell> cells,
                 std::span<const CellBox> boxes,
@@ -185,7 +187,7 @@ void draw_edges(const TextEdges& edges,
     return static_cast<std::size_t>(
         std::ranges::lower_bound(cells, position, {}, &TextCell::position) - cells.begin());
   };
-  // Left of a cell, or right of it.
+  // Returns the upper left or upper right corner of a cell.
   const auto corner = [&](std::size_t i, bool right) {
     const CellBox& box = boxes[i];
     return ImVec2{at.x + px(1) + box.x + (right ? box.width + px(2) : 0),
@@ -205,19 +207,20 @@ void draw_edges(const TextEdges& edges,
   text_bar(list, caret, caret.y + cell_height + px(6), 0, theme().bright);
 }
 
+// Returns the highest cost of a cell, the upper end of the lens's scale.
 double costliest(const std::vector<TextCell>& cells) {
   double top = 0;
   for (const TextCell& cell : cells) top = std::max(top, cell.cost_ns);
   return top;
 }
 
-// Scrolls to the end of the answer one frame after it changed, when the new height is known.
+// Scrolls to the end of the answer one frame after the answer changed, when the new height is known.
 void scroll_to_end(std::size_t n_cells) {
   int* seen = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("n_cells"), -1);
   const int now = static_cast<int>(n_cells);
   if (*seen == now && ImGui::GetScrollY() < ImGui::GetScrollMaxY() - 1) {
     int* tried = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("tried"), -1);
-    if (*tried == now) return;  // the user scrolled away since then
+    if (*tried == now) return;  // the user has scrolled away since that frame
     *tried = now;
   }
   *seen = now;

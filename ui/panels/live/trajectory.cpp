@@ -88,7 +88,7 @@ constexpr std::array kTrajectoryMarks{
     cell_note(Mean::Unused),
 };
 
-// At most this many iterations of a block, and this many earlier blocks, are shown.
+// Maximum number of iterations of a block, and of earlier blocks, that are shown.
 constexpr std::size_t kMaxRows = 40, kMaxFolded = 24;
 
 bool fits_trajectory(const engine::RunRecord& run) {
@@ -149,7 +149,7 @@ void draw_window(Context& context,
   if (selected || !grid.row_of.empty())
     small_label(fmt::format("window at {}step {}: one row per level, one column per position{}",
                             selected ? "the selected " : "", step.begun.step,
-                            selected ? " (Esc: at the playhead)" : ""));
+                            selected ? " (Esc: back to the playhead)" : ""));
   for (std::size_t level = 0; level < grid.row_of.size(); ++level) {
     ImGui::AlignTextToFramePadding();
     words(fmt::format("level {}", level), theme().dim);
@@ -158,7 +158,7 @@ void draw_window(Context& context,
       const int row = grid.row_of[level][column];
       if (row >= 0)
         row_cell(context, run, step, row, Mean::Guess, px(64));
-      else if (level == 0 && column == 0)  // the last committed token heads the first column
+      else if (level == 0 && column == 0)  // column 0 begins with the last committed token
         row_cell(context, run, step, 0, Mean::Prefix, px(64));
       else
         ImGui::Dummy({px(64), px(23)});
@@ -210,7 +210,7 @@ void draw_block(Context& context, const engine::RunRecord& run, Grid& grid) {
   draw_block_grid(grid, cells_of(context, run));
 }
 
-// An earlier block as one row; a click shows or hides its iterations.
+// Draws an earlier block as one row; a click shows or hides its iterations.
 void folded_block(Context& context, const engine::RunRecord& run, const FoldedBlock& block) {
   ImGui::PushID(block.block);
   const std::pair key{run.id(), block.block};
@@ -244,7 +244,7 @@ void folded_block(Context& context, const engine::RunRecord& run, const FoldedBl
   ImGui::PopID();
 }
 
-// The fast-forwarded tokens as proved by agreement, and the metrics that are counted in hindsight.
+// Returns the number of fast-forwarded tokens, which agreement proves, and the metrics that are known only in hindsight.
 std::string counted_words(const Grid& grid) {
   std::string text = fmt::format("fast-forwarded {} (proved)", grid.n_fast_forward);
   if (!grid.counts) return text + " \xC2\xB7 hindsight figures follow when the block is complete";
@@ -263,7 +263,7 @@ void draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_s
   keep_newest_in_view(run, n_steps);
 }
 
-// A selected step that the playhead has passed takes precedence over the step at the playhead.
+// Sets `at` to the selected step and returns true if the playhead (`n` steps) has passed that step and `at` is another one.
 bool shows_selected(Context& context,
                     const engine::RunRecord& run,
                     std::size_t n,

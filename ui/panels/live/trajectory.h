@@ -21,7 +21,7 @@ struct TrajectoryView : PanelState {
   void document_changed() override { unfolded.clear(); }
 };
 
-/// The legend of trajectory grids.
+/// Returns the legend of trajectory grids.
 std::span<const MarkNote> trajectory_marks();
 
 }  // namespace ui

@@ -15,9 +15,10 @@ namespace ui {
 namespace {
 
 constexpr float kLineWidth = 1.6f, kSampleWidth = 22;
-// The dash patterns of the curves: length of a dash and of a gap, px; 0: a solid line.
+// The dash patterns of the curves: lengths of a dash and of a gap, px; {0, 0} is a solid line.
 constexpr std::array<std::array<float, 2>, 4> kDashes{{{0, 0}, {7, 4}, {2, 3}, {12, 3}}};
 
+// Draws the line of the curve `index` through the points, with the curve's colour and dash pattern.
 void line_through(ImDrawList* list, std::span<const ImVec2> points, int index) {
   const ImU32 ink = colour(curve_ink(theme(), index));
   const auto [on, off] = kDashes[static_cast<std::size_t>(index) % kDashes.size()];
@@ -25,7 +26,7 @@ void line_through(ImDrawList* list, std::span<const ImVec2> points, int index) {
     list->AddPolyline(points.data(), static_cast<int>(points.size()), ink, px(kLineWidth));
     return;
   }
-  // `left`, the rest of the dash or gap, stays above 0.01 px: adding less to a float coordinate could have no effect, and the loop would
+  // `left`, the remaining length of the dash or gap, stays above 0.01 px: adding less to a float coordinate could have no effect, and the loop would
   // not end.
   bool drawn = true;
   float left = px(on);
@@ -48,6 +49,7 @@ void line_through(ImDrawList* list, std::span<const ImVec2> points, int index) {
   }
 }
 
+// The visible range and the rectangle that it is drawn in.
 struct Plot {
   ChartRange range;
   ImVec2 min = {}, max = {};
@@ -92,6 +94,7 @@ void chart_legend(std::span<const Curve> curves, std::optional<double> x, float 
   ImGui::SetCursorScreenPos({at.x, at.y + top + high + px(4)});
 }
 
+// Draws grid lines and labels of both axes.
 void chart_axes(const Plot& plot, const char* x_name) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float small = px(kSmallSize);
@@ -134,7 +137,7 @@ void chart_lines(const Plot& plot, std::span<const Curve> curves, bool dots) {
   list->PopClipRect();
 }
 
-// The x of the value nearest to `x` among all curves.
+// Returns the x of the value nearest to `x` among all curves.
 std::optional<double> nearest_x(std::span<const Curve> curves, double x) {
   std::optional<double> found;
   for (const Curve& curve : curves)
@@ -144,6 +147,7 @@ std::optional<double> nearest_x(std::span<const Curve> curves, double x) {
   return found;
 }
 
+// Draws a vertical line at x.
 void upright(const Plot& plot, double x, Rgb rgb) {
   const float at = plot.x_of(x);
   ImGui::GetWindowDrawList()->AddLine({at, plot.min.y}, {at, plot.max.y}, colour(rgb), px(1));
@@ -158,7 +162,8 @@ std::optional<double> draw_chart(const char* id,
   ImGui::PushID(id);
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID hovered_id = ImGui::GetID("hovered");
-  // The x under the mouse in the previous frame, because the legend is drawn before the plot.
+  // Uses the x that was under the mouse in the previous frame, because the legend is drawn before
+  // the plot.
   std::optional<double> pointed;
   if (const float at = kept->GetFloat(hovered_id, -1); at >= 0) pointed = at;
   const ImVec2 begin = ImGui::GetCursorScreenPos();

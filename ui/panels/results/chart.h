@@ -10,10 +10,10 @@ namespace ui {
 
 struct Curve;
 
-/// How a chart is drawn.
+/// The options of a chart.
 struct ChartLook {
-  const char* x_name = "";            // "steps"
-  bool log = false;                   // logarithmic y axis
+  const char* x_name = "";            // name of the x axis: "steps"
+  bool log = false;                   // the y axis is logarithmic
   bool dots = false;                  // draw every value as a dot too
   std::optional<double> marked = {};  // an x that is selected in another panel
 };

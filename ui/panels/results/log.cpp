@@ -16,7 +16,7 @@ namespace ui {
 namespace {
 
 struct LogView : PanelState {
-  std::string filter;  // part of the lines shown; empty: all
+  std::string filter;  // only lines that contain it are shown; empty: all
 };
 
 struct Line {

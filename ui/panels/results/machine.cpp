@@ -26,7 +26,7 @@ std::string why_no_machine(const Context& context) {
               : "No samples yet. While a run is active, a sample is taken every 100 ms.";
 }
 
-// The newest values of one quantity, without those that were not available.
+// Returns the newest values of one quantity, without samples in which it was not available.
 template <class Of>
 std::vector<float> recent(std::span<const engine::Sampled> samples, Of of) {
   std::vector<float> values;
@@ -35,7 +35,7 @@ std::vector<float> recent(std::span<const engine::Sampled> samples, Of of) {
   return values;
 }
 
-// A row for a quantity in percent: name, recent values on a scale up to 100 %, newest value.
+// Draws a row for a quantity in percent: name, recent values on a scale up to 100 %, newest value.
 void percent_row(const Figure& figure, std::span<const float> values, Rgb ink) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetCursorPosX(), wide = ImGui::GetContentRegionAvail().x;
@@ -56,7 +56,7 @@ std::string percent_words(double percent) {
   return percent >= 0 ? fmt::format("{:.0f} %", percent) : "-";
 }
 
-// The clipper draws only the visible rows: a server may have 200 threads.
+// Draws one row per thread. The clipper draws only the visible rows, because a server may have 200 threads.
 void threads(std::span<const engine::Sampled> samples) {
   const std::vector<double>& now = samples.back().thread_busy_percent;
   ImGuiListClipper clipper;
@@ -81,7 +81,7 @@ void threads(std::span<const engine::Sampled> samples) {
     }
 }
 
-// A quantity reported by a GPU's driver; the tooltip says why a value is missing.
+// Draws a quantity that the GPU's driver reports; the tooltip says why a value is missing.
 void driver_value(const engine::Sampled& sample,
                   const char* field,
                   const Figure& figure,
@@ -118,7 +118,7 @@ void gpu_figures(const engine::Sampled& s, const std::string& over) {
                s.gpu_power_w >= 0);
 }
 
-// Utilisation of the device; if a GPU has no driver library to query, a line says so.
+// Draws the utilisation of the device; if a GPU has no driver library to query, a line says so.
 void draw_busy(std::span<const engine::Sampled> samples, const std::string& over) {
   const engine::Sampled& now = samples.back();
   const bool gpu = engine::of_gpu(now);

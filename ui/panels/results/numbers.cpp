@@ -32,7 +32,7 @@ const Tally& tally_of(Context& context, const engine::RunRecord& run, std::size_
   return tally;
 }
 
-// The histograms of all runs. Complete steps do not change, so their number is the version.
+// The histograms of all runs. Complete steps do not change, so the number of complete steps identifies a version.
 struct HistogramsOfRuns : PanelState {
   struct Entry {
     std::size_t n_steps = 0;
@@ -91,8 +91,7 @@ void no_acceptance_note(Context& context,
                       traits_of(run).guesses && !traits_of(run).pool
                           ? "The text may not repeat itself."
                           : "Possible causes: the prompt lacks the model's template, the tokenizer "
-                            "belongs to another "
-                            "model, or the temperature is too high."),
+                            "belongs to another model, or the temperature is too high."),
           theme().warn);
   if (link("Select these steps"))
     context.choose_steps(run, steps, "proposed tokens without an acceptance");
@@ -137,7 +136,7 @@ void acceptance(Context& context, const engine::RunRecord& run, std::size_t n_st
   }
 }
 
-// @return the index of the bar that was clicked; -1: none
+// Draws a histogram. @return the index of the bar that was clicked; -1: none
 int histogram(const char* label,
               std::span<const int> counts,
               const std::string& last,

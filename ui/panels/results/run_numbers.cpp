@@ -12,7 +12,7 @@ namespace {
 
 struct NumbersOfRuns : PanelState {
   struct Entry {
-    std::uint64_t version = 0;  // of the timeline, plus 1; 0: not computed
+    std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
     std::size_t n_steps = 0;
     Numbers numbers;
   };

@@ -10,7 +10,7 @@ namespace ui {
 struct Context;
 struct Numbers;
 
-/// The run's figures at the playhead. The reference is valid until the next call for the same run.
+/// Returns the run's figures at the playhead. The reference is valid until the next call for the same run.
 const Numbers& run_numbers(Context& context, const engine::RunRecord& run);
 
 }  // namespace ui

@@ -38,7 +38,7 @@ std::string result_of(const engine::RunRecord& run) {
   return run.finished->stop_reason == "stopped" ? "stopped " + tokens : tokens;
 }
 
-// The hash of the weights: two models with the same name may differ in it.
+// Returns the hash of the weights; it tells apart two models with the same name.
 std::string weights_of(const Context& context, const engine::RunRecord& run) {
   const engine::ModelLoaded* model = context.timeline.model(run.started.model);
   if (!model) return "";
@@ -52,7 +52,7 @@ std::string draft_of(const Context& context, const engine::RunRecord& run) {
                      draft->weights_hash.empty() ? "without a hash" : draft->weights_hash);
 }
 
-// The run's name in the list; for a run of a search, followed by the part of the search that it writes.
+// Returns the run's name in the list. For a run of a search, the part of the search that the run writes follows.
 std::string row_name(const Context& context, const engine::RunRecord& run) {
   const std::string part = part_of_search(context.timeline.searches(), run.started);
   const std::string name = context.name_of(run);
@@ -96,7 +96,7 @@ void begin_to_rename(Context& context, const engine::RunRecord& run) {
   view.new_name = context.name_of(run);
 }
 
-// A field instead of the row. Enter or a click elsewhere sets the name, Esc keeps the old one.
+// Draws a text field instead of the row. Enter or a click elsewhere sets the name, Esc keeps the old one.
 void name_field(Context& context, const engine::RunRecord& run) {
   RunsView& view = view_of(context);
   if (view.renaming_begins) ImGui::SetKeyboardFocusHere();
@@ -198,7 +198,7 @@ void run_row(Context& context, const engine::RunRecord& run) {
   ImGui::PopID();
 }
 
-// Recordings opened before, newest first, without the one that is shown.
+// Lists the recordings opened before, newest first, without the one that is shown.
 void recordings_on_disk(Context& context) {
   const auto& recents = context.settings.recents;
   const auto is_shown = [&](const std::string& path) { return path == context.source; };

@@ -14,7 +14,7 @@ extern const Panel kRunsPanel;
 
 /// The state of the panel Runs.
 struct RunsView : PanelState {
-  std::vector<engine::RunId> marked;  // to be compared, in this order
+  std::vector<engine::RunId> marked;  // runs marked for comparison, in this order
   engine::RunId renaming = 0;         // the run whose name is being typed; 0: none
   bool renaming_begins = false;       // the field takes the keyboard in the next frame
   std::string new_name;

@@ -14,8 +14,7 @@ namespace ui {
 std::string no_training_yet(const Context& context) {
   if (context.training) return "";
   return "No training run is open. Open its output folder (--out) or the file training.jsonl in "
-         "it, "
-         "while it runs or afterwards.";
+         "it, while it runs or afterwards.";
 }
 
 namespace {

@@ -9,7 +9,7 @@ struct Context;
 struct Panel;
 extern const Panel kTrainingPanel;
 
-/// The sentence that the panels of a training run show while none is open; empty if one is.
+/// Returns the sentence that the panels of a training run show while none is open; empty if one is.
 std::string no_training_yet(const Context& context);
 
 }  // namespace ui

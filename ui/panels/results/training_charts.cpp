@@ -16,11 +16,11 @@ namespace {
 
 struct ChartsView : PanelState {
   TrainingAxis axis = TrainingAxis::Steps;
-  bool log = true;  // logarithmic loss axis
+  bool log = true;  // the loss axis is logarithmic
 };
 
 struct CurvesOfTraining : PanelState {
-  std::uint64_t version = 0;  // of the history
+  std::uint64_t version = 0;  // version of the history
   TrainingAxis axis = TrainingAxis::Steps;
   TrainingCurves curves;
   void training_changed() override {
@@ -29,7 +29,8 @@ struct CurvesOfTraining : PanelState {
   }
 };
 
-// A history that is read again continues to count its versions, so an equal version means equal data.
+// Returns the curves, cached by the history's version. Equal versions mean equal data, because a
+// history that is read again continues the version numbers.
 const TrainingCurves& curves_shown(Context& context) {
   auto& prepared = context.states.get<CurvesOfTraining>();
   const TrainingAxis axis = context.states.get<ChartsView>().axis;
@@ -41,7 +42,7 @@ const TrainingCurves& curves_shown(Context& context) {
   return prepared.curves;
 }
 
-// The size of a chart if `n_charts` of them share the panel's height.
+// Returns the size of a chart if `n_charts` charts share the panel's height.
 ImVec2 room_for(int n_charts) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float spacing = ImGui::GetStyle().ItemSpacing.y * static_cast<float>(n_charts - 1);
@@ -80,8 +81,7 @@ std::string why_no_probes(const Context& context) {
   return std::ranges::any_of(context.training->reports, probed)
              ? ""
              : "No probe has been reported yet. The recipe says how often the weights are "
-               "evaluated on "
-               "unseen texts (probe_steps, probe_minutes).";
+               "evaluated on unseen texts (probe_steps, probe_minutes).";
 }
 
 void draw_probes(Context& context) {

@@ -57,6 +57,7 @@ void decoder_choice(Context& context, LaneForm& lane, const char* id) {
   ImGui::EndCombo();
 }
 
+// Draws the options of a lane's decoder.
 // @param one_sequence  the run has one sequence, so options of a schedule have no effect
 void options_of(Context& context, LaneForm& lane, bool one_sequence = true) {
   const CatalogDecoder* info = context.catalog.decoder(lane.decoder);
@@ -71,7 +72,7 @@ void options_of(Context& context, LaneForm& lane, bool one_sequence = true) {
 
 void lane_model_row(Context& context, LaneForm& lane) {
   row_label("model", "a model for this lane alone, to compare two models side by side");
-  const std::string shared = "as the race: " + context.form.model;
+  const std::string shared = "same as the race: " + context.form.model;
   if (!ImGui::BeginCombo("##lane_model", lane.model.empty() ? shared.c_str() : lane.model.c_str()))
     return;
   if (ImGui::Selectable(shared.c_str(), lane.model.empty())) lane.model.clear();
@@ -85,7 +86,7 @@ void lane_model_row(Context& context, LaneForm& lane) {
   ImGui::EndCombo();
 }
 
-// A link that sets up lanes with the model before and after consistency training.
+// Draws a link that sets up lanes with the model before and after consistency training.
 void before_and_after_part(Context& context) {
   const auto pair = consistency_pair(context.form, context.catalog);
   if (!pair) return;
@@ -130,18 +131,17 @@ constexpr std::array<ModeName, 3> kModes{
       "Chain of thought: questions of a task, each answered after a rationale, and scored."},
      {SetupMode::Tree, "Tree of thoughts", "Tree", "###mode_tree",
       "Tree of thoughts: questions of a task, each searched level by level: the model writes "
-      "several "
-      "thoughts and values them, and the best are continued."}}};
+      "several thoughts and values them, and the best are continued."}}};
 
-// Why Run cannot start this mode on the screen shown; empty: it can.
+// Returns why Run cannot start this mode on the screen shown; empty if it can.
 std::string why_no_mode(SetupMode mode, const Context& context) {
   if (mode == SetupMode::Prompt) return "";
   if (context.compare)
-    return "Compare races decoders on one prompt. Use the screen Live (Alt+1) for this.";
+    return "The screen Compare races decoders on one prompt. Use the screen Live (Alt+1) for this.";
   return tasks_of(mode, context.catalog).empty() ? "There are no tasks." : "";
 }
 
-// The mode that Run starts: three buttons that fill the row, with short names if the long ones do not fit.
+// Draws the choice of the mode that Run starts: three buttons that fill the row, with short names if the long ones do not fit.
 void mode_part(Context& context) {
   const SetupMode now = context.compare ? SetupMode::Prompt : context.form.mode;
   const float room = ImGui::GetContentRegionAvail().x, gap = px(2);
@@ -190,7 +190,7 @@ void task_choice(Context& context, SetupMode mode) {
   ImGui::EndCombo();
 }
 
-// The worked examples or the prompts of the mode.
+// Draws the rows that choose the worked examples or the prompts of the mode.
 void prompts_part(SetupForm& form, SetupMode mode) {
   QuestionsForm& questions = questions_of(form, mode);
   if (mode == SetupMode::Tree)
@@ -220,8 +220,7 @@ void questions_part(Context& context, SetupMode mode) {
                                       : "Chain of thought: questions");
   file_row("records", "records", "bundled", questions.data,
            "a file of questions, in the format of `decoscope data generate`, instead of the "
-           "questions of "
-           "the task");
+           "questions of the task");
   const std::string why = why_no_choice(questions);
   const auto say_why = [&why] {
     if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
@@ -266,11 +265,11 @@ void batch_row(ReasoningForm& asked) {
   if (has_branches(asked.decoder)) return;  // the option `branches` sets it
   whole_row(
       "batch", "##batch", asked.batch, bounds::kBatch,
-      "sequences per forward pass of the model: more of them share reading the weights, and no "
-      "sequence changes");
+      "sequences per forward pass of the model; the pass reads the weights once for all of them, "
+      "and no sequence changes its tokens");
 }
 
-// Whether FastCoT's unverified tokens are used, and how its bound is found.
+// Draws the rows that decide if FastCoT's unverified tokens are used and that explain how to find its bound.
 void approximate_part(ReasoningForm& asked) {
   const std::string why = why_none_approximate(asked.decoder);
   const char* const help =
@@ -331,7 +330,7 @@ void chain_sampling_part(SetupForm& form) {
 void tree_sampling_part(SetupForm& form) {
   ReasoningForm& asked = form.reasoning;
   small_label("Sampling");
-  constexpr float kHighest = 1.5f;  // at the initial value 1 the handle does not cover the number
+  constexpr float kHighest = 1.5f;  // the handle at the initial 1 does not cover the number
   temperature_row("temperature", "##temperature", asked.temperature, kHighest,
                   "temperature of the thoughts; at 0 all thoughts of a node are equal");
   temperature_row("value temperature", "##value_temperature", asked.value_temperature, kHighest,
@@ -364,7 +363,7 @@ void prompt_part(Context& context) {
   ImGui::AlignTextToFramePadding();
   small_label("Prompt");
   if (!context.catalog.prompts.empty()) {
-    // As wide as in the last frame, so that it ends where the field below ends.
+    // The button is placed by its width in the last frame, so that it ends where the field below ends.
     float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("choose"), px(82));
     ImGui::SameLine(right_edge() - *width);
     if (button("Choose...")) ImGui::OpenPopup("prompts");
@@ -440,7 +439,7 @@ void unavailable_row(const std::string& name, const std::string& reason) {
   }
 }
 
-// The unavailable tasks, grouped by reason.
+// Returns the unavailable tasks, grouped by reason.
 std::map<std::string, std::string> tasks_by_reason(const std::vector<CatalogTask>& tasks) {
   std::map<std::string, std::string> names;
   for (const CatalogTask& task : tasks) {
@@ -473,7 +472,7 @@ std::string why_empty(const Context&) {
   return "";
 }
 
-// The recorded runs whose setup is shown.
+// Returns the recorded runs whose setup is shown.
 std::vector<const engine::RunRecord*> recorded_runs(const Context& context) {
   if (context.source.empty()) return {};
   if (context.compare) return context.shown_runs();

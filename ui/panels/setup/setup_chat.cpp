@@ -13,7 +13,7 @@
 namespace ui {
 namespace {
 
-/// The rendered prompt, and what it was made of.
+/// The rendered prompt and its inputs.
 struct RenderedPrompt : PanelState {
   std::string model, prompt, system;
   double changed = 0;  // time of the last change, s

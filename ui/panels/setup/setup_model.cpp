@@ -4,7 +4,10 @@
 #include <array>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "ui/files/settings.h"
 #include "ui/files/setup_form.h"
 #include "ui/panels/setup/setup_rows.h"
 #include "ui/shell/catalog.h"
@@ -26,7 +29,7 @@ void choice_row(const char* label,
   ImGui::EndCombo();
 }
 
-// 0 means the model's own value.
+// Draws the row of the context length; 0 means the model's own value.
 void context_row(SetupForm& form, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(form.model);
   row_label(
@@ -64,7 +67,7 @@ void draft_row(SetupForm& form, const Catalog& catalog) {
   ImGui::EndCombo();
 }
 
-// The draft heads of one kind: those of the model's card, or a choice from the heads that fit; disabled with the reason if there are
+// Draws the choice of draft heads of one kind: those of the model's card, or others that fit; disabled with the reason if there are
 // none.
 void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& decoder) {
   const std::string& kind = decoder.name;
@@ -102,28 +105,71 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
   ImGui::EndCombo();
 }
 
+void model_choice(SetupForm& form, const Catalog& catalog, const CatalogModel& model) {
+  ImGui::BeginDisabled(!model.unavailable.empty());
+  if (ImGui::Selectable((model.name + "##" + model.path).c_str(), model.name == form.model)) {
+    choose_model(form, catalog, model.name);
+    fit_to_model(form, catalog);
+  }
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
+    const std::string about = model.is_read ? model.summary : "its files are being read";
+    tooltip((model.unavailable.empty() ? about : model.unavailable) + "\n" + model.path);
+  }
+  if (!model.is_read || model.summary.empty()) return;
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
+  ImGui::TextUnformatted(("    " + model.summary).c_str());
+  ImGui::PopStyleColor();
+}
+
+/// The models in the order of the picker: the recent ones, then the others by place.
+/// @return  heading and model; equal headings follow each other
+std::vector<std::pair<std::string, const CatalogModel*>> picker_order(const Catalog& catalog,
+                                                                      const Settings& settings) {
+  std::vector<std::pair<std::string, const CatalogModel*>> order;
+  for (const std::string& path : settings.recent_models) {
+    const auto known = std::ranges::find(catalog.models, path, &CatalogModel::path);
+    if (known != catalog.models.end()) order.emplace_back("recent", &*known);
+  }
+  for (const CatalogModel& model : catalog.models)
+    if (std::ranges::find(settings.recent_models, model.path) == settings.recent_models.end())
+      order.emplace_back(model.source, &model);
+  return order;
+}
+
+/// The list of models, and a filter above a long one.
+void model_picker(SetupForm& form, const Catalog& catalog, const Settings& settings) {
+  constexpr std::size_t kShort = 10;
+  static ImGuiTextFilter filter;
+  if (!ImGui::BeginCombo("##model", form.model.empty() ? "choose" : form.model.c_str(),
+                         ImGuiComboFlags_HeightLargest))
+    return;
+  if (catalog.models.size() > kShort)
+    filter.Draw("##filter", -FLT_MIN);
+  else
+    filter.Clear();
+  std::string shown;
+  for (const auto& [heading, model] : picker_order(catalog, settings)) {
+    if (!filter.PassFilter(model->name.c_str())) continue;
+    if (shown != heading) ImGui::SeparatorText(heading.c_str());
+    shown = heading;
+    model_choice(form, catalog, *model);
+  }
+  ImGui::EndCombo();
+}
+
 }  // namespace
 
 void setup_model_part(Context& context) {
   SetupForm& form = context.form;
   small_label("Model");
   ImGui::SetNextItemWidth(-FLT_MIN);
-  if (ImGui::BeginCombo("##model", form.model.empty() ? "choose" : form.model.c_str())) {
-    for (const CatalogModel& model : context.catalog.models) {
-      ImGui::BeginDisabled(!model.unavailable.empty());
-      if (ImGui::Selectable(model.name.c_str(), model.name == form.model))
-        choose_model(form, context.catalog, model.name);
-      ImGui::EndDisabled();
-      if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-        tooltip(model.unavailable.empty() ? model.summary + "\n" + model.path : model.unavailable);
-    }
-    ImGui::EndCombo();
-  }
+  model_picker(form, context.catalog, context.settings);
   if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
   choice_row("scale", "##scale", form.scale, kScales,
-             "width x depth: the same tokens at the cost of a larger model");
+             "width x depth: computes the same tokens at the cost of a larger model");
   choice_row("dtype", "##dtype", form.dtype, kDtypes, "type of weights and KV cache");
   context_row(form, context.catalog);
   draft_row(form, context.catalog);

@@ -53,7 +53,7 @@ void value_field(std::string& value, const CatalogOption& option) {
 
 constexpr const char* kTreeFile = ".json";
 
-// A bundled tree by its name, or a file.
+// Draws the choice of a bundled tree by its name, or of a file.
 void tree_choice(const CatalogOption& option, std::string& value) {
   const bool is_file = value.ends_with(kTreeFile);
   if (!ImGui::BeginCombo("##value", is_file ? "a file" : value.c_str())) return;
@@ -68,7 +68,7 @@ void tree_choice(const CatalogOption& option, std::string& value) {
 bool browse(std::string& path, std::string_view ending) {
   if (!ImGui::BeginPopup("browse")) return false;
   bool chosen = false;
-  for (const FileEntry& entry : entries_near(path, ending)) {
+  for (const FileEntry& entry : entries_near(path, {ending})) {
     if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
                            ImGuiSelectableFlags_NoAutoClosePopups))
       continue;
@@ -80,7 +80,7 @@ bool browse(std::string& path, std::string_view ending) {
   return chosen;
 }
 
-// A field for a path with a button to browse.
+// Draws a field for a path with a button to browse.
 void path_line(const char* hint, std::string& path, std::string_view ending) {
   const float browse_wide =
       ImGui::CalcTextSize("Browse...").x + 2 * ImGui::GetStyle().FramePadding.x;
@@ -92,7 +92,7 @@ void path_line(const char* hint, std::string& path, std::string_view ending) {
   browse(path, ending);
 }
 
-// The size of a tree, or why it is invalid.
+// Draws the size of a tree, or why the tree is invalid.
 void tree_note(const Catalog& catalog,
                const LaneForm& lane,
                const CatalogOption& option,

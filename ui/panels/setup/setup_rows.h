@@ -12,10 +12,10 @@ struct LaneForm;
 
 /// Draws the label with `help` as its tooltip; the next item takes the right part of the row.
 void row_label(const char* label, const std::string& help);
-/// Draws a tick for the special meaning of negative values.
-/// @return whether it is not ticked, so that the caller draws a field beside it
+/// Draws a checkbox for the special meaning of negative values.
+/// @return true if it is not ticked and the caller has to draw a field beside it
 bool below_zero_tick(const std::string& meaning, std::string& value);
-/// The value, clamped to the bounds.
+/// Returns the value, clamped to the bounds.
 int within(int value, engine::Bounds of);
 /// Draws a row for an integer.
 void whole_row(
@@ -27,7 +27,7 @@ void file_row(const char* label,
               std::string& path,
               const std::string& help);
 /// Draws a row for an option of a decoder; for a tree also its size, or why it is invalid.
-/// @param why_idle  why the option has no effect here; empty: it has one
+/// @param why_idle  why the option has no effect here; empty if it has one
 void option_row(LaneForm& lane,
                 const Catalog& catalog,
                 const CatalogOption& option,

@@ -24,7 +24,7 @@ namespace {
 
 enum class Distribution { Draft, Target, Left };
 
-// A bar of a probability, from the left; the three distributions differ in form too.
+// Draws a probability as a bar from the left. The bars of the three distributions also differ in shape.
 void distribution_bar(
     ImDrawList* list, ImVec2 min, ImVec2 max, float share, Distribution distribution) {
   const float right = min.x + (max.x - min.x) * std::clamp(share, 0.0f, 1.0f);
@@ -47,7 +47,7 @@ constexpr std::array kDistributionsMarks{
              .draw = draw_bar_sample<Distribution::Draft>},
     MarkNote{.words = "p: the probability under the target",
              .draw = draw_bar_sample<Distribution::Target>},
-    MarkNote{.words = "residual: the distribution of the token after all proposals were rejected",
+    MarkNote{.words = "residual: the distribution of the next token if all proposals are rejected",
              .draw = draw_bar_sample<Distribution::Left>},
     MarkNote{.words = "accepted", .mean = Mean::Accepted, .text = "accepted"},
     cell_note(Mean::Rejected),
@@ -71,14 +71,15 @@ std::string why_no_distributions(const Context& context) {
   return fits_distributions(run)
              ? ""
              : method_of(context, run) +
-                   " has proposed no tokens with a probability so far: this needs a draft "
-                   "model or rejection sampling.";
+                   " has proposed no tokens with a probability so far: this needs a draft model "
+                   "or rejection sampling.";
 }
 
 std::string number(float value, const char* none = "-") {
   return value < 0 ? none : fmt::format("{:.3f}", value);
 }
 
+// Draws the bars of q, p and the residual (`left`), one above the other; a negative value has no bar.
 void bars(float q, float p, float left) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = std::max(px(40), ImGui::GetContentRegionAvail().x - px(4));
@@ -146,16 +147,16 @@ std::string omitted(const char* name, const std::vector<float>& distribution) {
   return fmt::format(" \xC2\xB7 {} of other tokens {:.3f}", name, std::max(0.0f, 1 - recorded));
 }
 
-// A cell of a column with recomputed probabilities.
+// Returns the text of a cell in a column of recomputed probabilities.
 std::string at_place(const std::vector<Interval>& of, std::size_t i) {
   return i < of.size() ? words_of(of[i]) : "-";
 }
 
-// The distributions of a table.
+// The distributions that one table shows.
 struct ShownDistributions {
-  DistributionsAt at;     // at the temperature shown
-  bool is_other = false;  // another temperature than the recorded one
-  std::string words;      // "0.50"
+  DistributionsAt at;     // the distributions at the temperature shown
+  bool is_other = false;  // the temperature is not the recorded one
+  std::string words;      // that temperature: "0.50"
 };
 
 void distribution_row(const engine::RejectionDetail& w,
@@ -186,7 +187,7 @@ void distribution_row(const engine::RejectionDetail& w,
     bars(q, w.p[i], left);
 }
 
-// The distributions after one row, for the tokens that were recorded.
+// Draws the table of the distributions after one row, for the recorded tokens.
 void distribution_table(Context& context,
                         const engine::RunRecord& run,
                         const engine::StepRecord& step,
@@ -211,7 +212,7 @@ void distribution_table(Context& context,
       ImGui::TableSetupColumn("residual");
     }
     ImGui::TableSetupColumn(distributions.is_other ? ("q, p at " + distributions.words).c_str()
-                                                   : "q, p, residual from above",
+                                                   : "q, p, residual, top to bottom",
                             ImGuiTableColumnFlags_WidthStretch, 1);
     ImGui::TableHeadersRow();
     for (std::size_t i = 0; i < w.token.size(); ++i) {
@@ -251,7 +252,7 @@ void distributions_after(Context& context,
     wrapped(out, theme().dim);
 }
 
-// Chooses the temperature at which the distributions below are shown.
+// Draws the slider for the temperature at which the distributions below are shown.
 void temperature_row(Context& context,
                      const engine::RunRecord& run,
                      const engine::StepRecord& step) {
@@ -270,15 +271,14 @@ void temperature_row(Context& context,
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     tooltip(why.empty() ? "Both distributions at another temperature after the same prefix, "
-                          "recomputed from the "
-                          "recorded ones. The sampled tokens do not change."
+                          "recomputed from the recorded ones. The sampled tokens do not change."
                         : why);
   if (!why.empty() || wanted <= 0) return;
   ImGui::SameLine(0, px(10));
   if (link("reset###distributions_reset")) wanted = 0;
 }
 
-// The rejection details of the parent of the selected row; without a selected row, those of all rows.
+// Returns the rejection details of the selected row's parent; without a selected row, those of all rows.
 std::vector<const engine::RejectionDetail*> chosen_distributions(const Context& context,
                                                                  const engine::RunRecord& run,
                                                                  const engine::StepRecord& step) {

@@ -10,7 +10,7 @@ extern const Panel kDistributionsPanel;
 
 /// The state of the panel P/Q.
 struct DistributionsView : PanelState {
-  float temperature = 0;  // at which the distributions are recomputed; 0: as recorded
+  float temperature = 0;  // temperature of the recomputed distributions; 0: as recorded
   void document_changed() override { temperature = 0; }
 };
 

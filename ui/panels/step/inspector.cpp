@@ -17,9 +17,9 @@
 namespace ui {
 namespace {
 
-// The facts of several places selected together.
+// The facts of the selected places, cached until the selection or the timeline changes.
 struct FactsOfChosen : PanelState {
-  std::uint64_t version = 0;  // of the timeline, plus 1; 0: not computed
+  std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
   engine::RunId run = 0;
   std::vector<Place> chosen;
   PlaceFacts facts;
@@ -40,7 +40,7 @@ const PlaceFacts& facts_of_chosen(Context& context, const engine::RunRecord& run
   return prepared.facts;
 }
 
-// The pinned place if its run exists, else the place under the pointer, else the selected one.
+// Returns the pinned place if its run exists, else the place under the pointer, else the selected one.
 Place inspected(const Context& context) {
   const Place& pinned = context.states.get<InspectorView>().pinned;
   return pinned.valid() && context.timeline.run(pinned.run) ? pinned : context.selection.shown();
@@ -60,7 +60,7 @@ void token_head(const Context& context, const engine::RunRecord& run, const Plac
   const float title_end = left + ImGui::GetItemRectSize().x + px(12);
   const std::string text = cell_text(context.timeline, run, facts.token);
   const float width = std::min(right - left, px(22) + static_cast<float>(n_columns(text)) * px(8));
-  // A token that does not fit beside the title goes below it.
+  // If the token does not fit beside the title, it is drawn below the title.
   if (title_end + width <= right) ImGui::SameLine(right - width);
   const ImVec2 min = ImGui::GetCursorScreenPos();
   ImGui::Dummy({width, px(24)});

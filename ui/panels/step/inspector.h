@@ -11,7 +11,7 @@ extern const Panel kInspectorPanel;
 
 /// The state of the panel Inspector.
 struct InspectorView : PanelState {
-  Place pinned;  // shown until it is unpinned; invalid: nothing is pinned
+  Place pinned;  // the place that stays shown; invalid: nothing is pinned
   void document_changed() override { pinned = {}; }
 };
 

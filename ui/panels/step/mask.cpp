@@ -26,7 +26,7 @@ namespace {
 
 struct MaskView : PanelState {
   bool numbers = false;  // write 0 and 1 into the cells
-  float zoom = 1;        // of the cells; 1: as large as the panel has room for
+  float zoom = 1;        // zoom of the cells; 1: the mask fills the panel
 };
 
 enum class Sight { Not, Other, Own };
@@ -51,7 +51,7 @@ constexpr std::array kMaskMarks{
     kLitNote,
 };
 
-// With more rows than this, tokens are not written beside them.
+// If the step has more rows than this, their tokens are not written beside them.
 constexpr int kMostNamed = 40;
 constexpr float kHeads = 20, kLargestCell = 48;  // pixels at scale 1
 constexpr float kFarthest = 0.25f, kNearest = 8;
@@ -75,6 +75,7 @@ std::string why_no_mask(const Context& context) {
                    " has computed one row per step so far; it attends to the whole prefix.";
 }
 
+// Sizes in pixels: width of the row labels, width of the prefix column, width of a cell, height of a row.
 struct Sizes {
   float label, prefix, cell, line;
 };
@@ -83,7 +84,7 @@ Sizes sizes_for(int n_rows, float zoom) {
   const float line =
       std::clamp((n_rows <= kMostNamed ? px(25) : px(9)) * zoom, px(3), px(kLargestCell));
   Sizes s{line >= px(24) ? px(110) : 0, px(64), 0, line};
-  // The visible width: the content may be wider.
+  // The visible width is used, because the content may be wider.
   const ImGuiStyle& style = ImGui::GetStyle();
   const float room = ImGui::GetWindowWidth() - 2 * style.WindowPadding.x - style.ScrollbarSize -
                      s.label - s.prefix;
@@ -92,7 +93,7 @@ Sizes sizes_for(int n_rows, float zoom) {
   return s;
 }
 
-// Ctrl and the wheel zoom; the cell under the mouse keeps its place.
+// Zooms with Ctrl and the wheel; the cell under the mouse keeps its place.
 void zoom_by_wheel(float& zoom, int n_rows, ImVec2 at) {
   const ImGuiIO& io = ImGui::GetIO();
   if (!io.KeyCtrl || io.MouseWheel == 0 || !ImGui::IsWindowHovered()) return;
@@ -109,6 +110,7 @@ void zoom_by_wheel(float& zoom, int n_rows, ImVec2 at) {
                     moved(io.MousePos.y - at.y, px(kHeads), before.line, px(kHeads), after.line));
 }
 
+// Returns the result of a proposed row, or the meaning of another row's kind.
 Mean mean_at(const engine::StepRecord& step, int row) {
   return is_proposal(step.drafted.tree.tag[row].kind) ? fate_of(step, row)
                                                       : mean_of(step.drafted.tree.tag[row].kind);
@@ -171,6 +173,7 @@ void draw_row(const Context& context,
                   colour(theme().light_up), 0, px(1.5f));
 }
 
+// Shows the tooltip of a row, and of the row `other` in its column if it is not -1.
 void hover_words(Context& context,
                  const engine::RunRecord& run,
                  const engine::StepRecord& step,
@@ -189,7 +192,7 @@ void hover_words(Context& context,
   tooltip(text);
 }
 
-// One button for the whole mask, because there are too many cells for a button each.
+// Handles the mouse with one button for the whole mask; there may be too many cells for one button each.
 void take_mouse(Context& context,
                 const engine::RunRecord& run,
                 const engine::StepRecord& step,

@@ -90,7 +90,7 @@ std::string text_of(const Context& context,
   return text;
 }
 
-// The result of a candidate at this step.
+// Returns the result of a candidate at this step.
 std::string result_words(const engine::StepRecord& step, const PoolCandidate& candidate) {
   if (candidate.rows.empty()) return "not evaluated";
   if (candidate.n_accepted > 0)
@@ -196,7 +196,7 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   words(step_words(entry.last_tried), theme().dim);
 }
 
-// Writes the number of n-grams with the same first token, in the first of their rows.
+// Writes the number of n-grams with the same first token into the first of their rows.
 void count_of_first(const PoolState::Rows& rows, std::size_t i) {
   ImGui::TableNextColumn();
   const engine::TokenId first = rows.entries[i]->ngram.first;
@@ -210,7 +210,7 @@ void none_found(const Context& context) {
               false);
 }
 
-// A continuation that prompt lookup found in the text. Such decoders keep no pool; the panel lists the continuations, newest first.
+// A continuation that prompt lookup found in the text. Prompt lookup keeps no pool, so the panel lists its continuations, newest first.
 struct Found {
   engine::StepId step = 0;
   std::string text;

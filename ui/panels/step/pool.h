@@ -14,7 +14,7 @@ extern const Panel kPoolPanel;
 /// The state of the panel Pool.
 struct PoolView : PanelState {
   PoolOrder order = PoolOrder::Newest;
-  std::string filter;  // part of the n-grams shown; empty: all
+  std::string filter;  // only n-grams that contain it are shown; empty: all
 };
 
 }  // namespace ui

@@ -31,7 +31,7 @@ ShownStep shown_step(Context& context, const engine::RunRecord& run) {
 
 std::string words_of(const ShownStep& shown) {
   return fmt::format("{}step {}{}", shown.selected ? "the selected " : "", shown.step->begun.step,
-                     shown.selected ? " (Esc: at the playhead)" : "");
+                     shown.selected ? " (Esc: back to the playhead)" : "");
 }
 
 std::string why_no_probabilities(const engine::RunRecord& run, const engine::StepRecord& step) {

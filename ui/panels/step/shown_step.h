@@ -14,17 +14,17 @@ namespace ui {
 
 struct Context;
 
-/// A step and why it is shown.
+/// The step that the panels show, and whether the user selected it.
 struct ShownStep {
-  std::optional<engine::StepRecord> step;  // none: no step is complete at the playhead
-  bool selected = false;                   // it is the selected step; else the one at the playhead
+  std::optional<engine::StepRecord> step;  // nullopt: no step is complete at the playhead
+  bool selected = false;  // true: the selected step; false: the step at the playhead
 };
 
-/// The selected step if the playhead has passed it, else the step at the playhead.
+/// Returns the selected step if the playhead has passed it, else the step at the playhead.
 ShownStep shown_step(Context& context, const engine::RunRecord& run);
-/// "step 12"; for a selected step, also the key that returns to the playhead.
+/// Returns "step 12"; for a selected step, also the key that returns to the playhead.
 std::string words_of(const ShownStep& shown);
-/// Why the probabilities of a step were dropped; empty: they were not.
+/// Returns why the probabilities of a step were dropped; empty if they were not.
 std::string why_no_probabilities(const engine::RunRecord& run, const engine::StepRecord& step);
 
 }  // namespace ui

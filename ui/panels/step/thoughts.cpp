@@ -26,13 +26,13 @@ using Kind = ThoughtBox::Kind;
 
 // The search that the user chose, while `run` is shown.
 struct ThoughtsView : PanelState {
-  engine::SearchId search = 0;  // 0: none
+  engine::SearchId search = 0;  // the chosen search; 0: none
   engine::RunId run = 0;
   void document_changed() override { search = 0; }
 };
 
 struct LayoutOfSearch : PanelState {
-  std::uint64_t version = 0;  // of the timeline
+  std::uint64_t version = 0;  // version of the timeline
   engine::SearchId search = 0;
   ThoughtLayout layout;
   void document_changed() override {
@@ -54,7 +54,7 @@ const ThoughtLayout& layout_of(Context& context, const SearchRecord& search) {
 
 enum class Branch { Side, Kept, Chain };
 
-// A curve from the right side of a box to the left side of its child.
+// Draws a curve from the right side of a box to the left side of its child.
 void thought_branch(ImDrawList* list, ImVec2 from, ImVec2 to, Branch branch) {
   const Rgb rgb = branch == Branch::Side ? theme().faint : theme().good;
   const float bend = (to.x - from.x) / 2;
@@ -66,7 +66,7 @@ void thought_branch(ImDrawList* list, ImVec2 from, ImVec2 to, Branch branch) {
 
 constexpr float kResultChip = 15;
 
-// The result of a thought: a small square in the colour of its meaning, with its mark.
+// Draws the result of a thought as a small square in the colour of its meaning, with its mark.
 void result_chip(ImDrawList* list, ImVec2 min, Mean mean, bool marks) {
   const Look& as = look(mean);
   const ImVec2 max{min.x + px(kResultChip), min.y + px(kResultChip)};
@@ -103,8 +103,8 @@ constexpr std::array kThoughtsMarks{
     MarkNote{.words = "kept: among the best of its level",
              .draw = draw_branch_sample<Branch::Kept>},
     MarkNote{.words = "not kept, or not yet valued", .draw = draw_branch_sample<Branch::Side>},
-    MarkNote{.words = "the value that the model gave the thought, 1 to 10; ? no score in its "
-                      "reply, - not requested",
+    MarkNote{.words = "the value that the model gave the thought, 1 to 10; \"?\": its reply had no "
+                      "score; \"-\": never valued",
              .draw = draw_value_sample},
     MarkNote{.words = "kept; for the answer: correct",
              .draw = draw_result_sample,
@@ -131,12 +131,11 @@ std::string why_no_thoughts(const Context& context) {
   return offered(context.timeline)
              ? ""
              : "No tree of thoughts here. Choose Tree of thoughts at the top of Setup (Alt+1) to "
-               "run a "
-               "search, or record one with `decoscope reason tot --record FILE` "
-               "and open the file (Ctrl+O).";
+               "run a search, or record one with `decoscope reason tot --record FILE` and open the "
+               "file (Ctrl+O).";
 }
 
-// The search chosen in this panel until another run is shown; then the search of that run, else the newest.
+// Returns the search that the user chose in this panel, until another run is shown; then the search of that run, else the newest search.
 const SearchRecord& shown_search(const Context& context) {
   const auto searches = context.timeline.searches();
   const engine::RunId run = context.selection.run;
@@ -166,15 +165,15 @@ void show_search(Context& context, const SearchRecord& search) {
   view.run = context.selection.run;
 }
 
-constexpr float kLine = 18, kFirstLine = 7;  // pixels at 100 %, inside a box
+constexpr float kLine = 18, kFirstLine = 7;  // height and top of text lines in a box, px at 100 %
 constexpr int kMostLines = 4;
 
 struct Sizes {
-  int n_lines;  // of text in a box
+  int n_lines;  // lines of text in a box
   float wide, high, column, line;
 };
 
-// Boxes as large as the panel has room for, within readable limits. A search that has not ended gets the sizes of its full depth, so that
+// Makes boxes as large as the panel allows, within readable limits. A search that has not ended gets the sizes of its full depth, so that
 // boxes do not shrink while it grows.
 Sizes sizes_for(const SearchRecord& search, const ThoughtLayout& layout) {
   const ImGuiStyle& style = ImGui::GetStyle();
@@ -188,7 +187,7 @@ Sizes sizes_for(const SearchRecord& search, const ThoughtLayout& layout) {
   const float gap = px(40), n = static_cast<float>(n_columns);
   const float room = all.x - 2 * style.WindowPadding.x - style.ScrollbarSize;
   const float wide = std::floor(std::clamp((room - (n - 1) * gap) / n, px(204), px(300)));
-  // Three lines are reserved for text above and below.
+  // Reserves three lines for the text above and below the tree.
   const float high = all.y - 2 * style.WindowPadding.y - style.ScrollbarSize - px(76);
   const float of_row = high / static_cast<float>(n_rows) - px(22);
   const int n_lines = std::clamp(static_cast<int>(of_row / px(kLine)), 2, kMostLines);
@@ -220,11 +219,11 @@ std::string take_line(std::string& text, float width) {
 
 struct BoxLine {
   std::string text;
-  bool second = false;  // part of BoxWords::second
+  bool second = false;  // the line belongs to BoxWords::second
 };
 
 // Distributes the two texts over the lines of a box; each gets at least half of the lines if it needs them.
-// @param width  of each line
+// @param width  width of each line
 std::vector<BoxLine> broken(const BoxWords& words, std::span<const float> width) {
   const int n_lines = static_cast<int>(width.size());
   const auto n_needed = [&](std::string text) {
@@ -249,6 +248,7 @@ std::vector<BoxLine> broken(const BoxWords& words, std::span<const float> width)
   return lines;
 }
 
+// Writes the text of a box; `second` is the colour of its second part.
 void put_words(ImDrawList* list,
                ImVec2 min,
                const BoxWords& words,
@@ -284,6 +284,7 @@ void value_and_result(Context& context,
   ImGui::PopFont();
 }
 
+// Draws a box. A click shows the runs that wrote its content in turn; a ring marks the box of the run shown.
 void draw_box(Context& context,
               const SearchRecord& search,
               const ThoughtBox& box,
@@ -350,7 +351,8 @@ void draw_headings(const ThoughtLayout& layout, ImVec2 at, const Sizes& s) {
   }
 }
 
-// Whether the document is shown as at first: nothing else was selected since, or it is still being read.
+// Returns true while the document is being read, and after that until the user selects something in
+// it.
 bool is_first_view(const Context& context, int now) {
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID of = ImGui::GetID("first_of"), view = ImGui::GetID("first_view");
@@ -361,13 +363,13 @@ bool is_first_view(const Context& context, int now) {
     kept->SetInt(of, source);
     kept->SetInt(view, now);
   } else if (kept->GetInt(view) != now) {
-    kept->SetInt(view, 0);  // something else was selected
+    kept->SetInt(view, 0);  // the user has selected something else
   }
   kept->SetBool(was_read, reads);
   return kept->GetInt(view) == now;
 }
 
-// Scrolls to the question at first, later to the box of the run shown, or to the newest box of a search that has not ended.
+// Scrolls to the question at first, later to the box that the run shown has written, or to the newest box of a search in progress.
 void keep_in_view(Context& context,
                   const SearchRecord& search,
                   const ThoughtLayout& layout,
@@ -386,7 +388,7 @@ void keep_in_view(Context& context,
   bring_into_view({min.x - px(8), min.y - px(8)}, {min.x + s.wide + px(8), min.y + s.high + px(8)});
 }
 
-// Text above and below the tree does not scroll sideways.
+// Places the text above and below the tree so that it does not scroll sideways with the tree.
 void stay_at_the_left() {
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
 }

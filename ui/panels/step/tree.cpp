@@ -28,14 +28,14 @@ constexpr Mean kTreeLegend[] = {Mean::Draft,    Mean::Pool,   Mean::Accepted,
                                 Mean::Rejected, Mean::Unused, Mean::Bonus};
 
 struct TreeView : PanelState {
-  float below = 0;       // proposals with a lower q that were not verified are hidden
-  bool shows_p = false;  // write the target's probability at the edges instead of the draft's
-  bool follows = false;  // select the end of the accepted path at every step and keep it visible
-  Place followed;        // the place that was selected for this last
+  float below = 0;       // hide unverified proposals with a lower q
+  bool shows_p = false;  // write p (target) at the edges instead of q (draft)
+  bool follows = false;  // select the end of the accepted path at every step
+  Place followed;        // the place that `follows` selected last
   void document_changed() override { followed = {}; }
 };
 
-// An edge from the right side of a node to the left side of its child; thick on the accepted path.
+// Draws an edge from the right side of a node to the left side of its child; thick on the accepted path.
 void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb) {
   const ImU32 ink = colour(on_path ? theme().bright : rgb);
   const float thick = px(on_path ? 3.0f : 1.2f), middle = from.x + px(10);
@@ -95,7 +95,7 @@ std::string number_of(const Context& context, const TreeNode& node) {
   return value < 0.005f ? "<.01" : fmt::format("{:.2f}", value).substr(value < 0.995f ? 1 : 0);
 }
 
-// The place of a node; the bonus token is not a row but has a position.
+// Returns the place of a node. The bonus token has no row but a position.
 Place place_of(const engine::RunRecord& run, const engine::StepRecord& step, const TreeNode& node) {
   if (node.row >= 0) return {run.id(), step.begun.step, -1, node.row};
   const int last = static_cast<int>(step.committed.tokens.size()) - 1;
@@ -204,7 +204,7 @@ void follow_path(Context& context, const engine::RunRecord& run) {
   context.selection.choose({}, followed);
 }
 
-// After a key moved the selection along the path to another step, scrolls to the end of the path.
+// While the panel follows the path, scrolls to the end of the path of each new step.
 void keep_path_in_view(const Context& context, const TreeLayout& layout, ImVec2 at) {
   const auto& view = context.states.get<TreeView>();
   const Place& followed = view.followed;

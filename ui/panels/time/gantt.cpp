@@ -28,7 +28,7 @@ TimelineView& view_of(Context& context) {
   return context.states.get<TimelineView>();
 }
 
-// The levels of detail of all runs on the clock that was drawn last.
+// The levels of detail (engine::RunLod) of all runs, on the clock that was drawn last.
 struct LodsOfRuns : PanelState {
   std::map<engine::RunId, engine::RunLod> lods;
   void document_changed() override { lods.clear(); }
@@ -37,7 +37,7 @@ struct LodsOfRuns : PanelState {
 struct Box {
   ImVec2 min, max;
 };
-// The slice of a legend's sample.
+// Returns the box of the slice in a legend's sample.
 Box sample_slice(ImVec2 at) {
   return {{at.x, at.y + px(3)}, {at.x + px(60), at.y + px(20)}};
 }
@@ -104,23 +104,23 @@ void draw_passing_flag_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
 constexpr std::array kTimelineMarks{
     MarkNote{.words = "work; +3: the step committed three tokens", .draw = draw_work_sample},
     MarkNote{
-        .words = "hatched: the share of rows without a committed token, drawn at half its width",
+        .words = "hatched: rows without a committed token; their share is twice the hatched width",
         .draw = draw_waste_sample},
-    MarkNote{.words = "the same for a narrow slice: a bar at its foot as long as the share",
+    MarkNote{.words = "the same in a narrow slice: the bar at the foot is as long as the share",
              .draw = draw_waste_foot_sample},
     MarkNote{.words = "waiting for the device (wall clock)", .draw = draw_wait_sample},
     MarkNote{.words = "a step in which a pool n-gram was accepted or added",
              .draw = draw_pool_sample},
-    MarkNote{.words = "at least one rejection, if slices are too narrow to be drawn",
+    MarkNote{.words = "at least one rejection among slices that are too narrow to draw",
              .draw = draw_rejection_sample},
-    MarkNote{.words = "a proposal: the forwards of the draft model with their numbers of rows",
+    MarkNote{.words = "a proposal: each forward of the draft model with its number of rows",
              .draw = draw_forwards_sample},
     MarkNote{.words = "the steps that the selected token passed through", .draw = draw_flow_sample},
     MarkNote{.words = "a bookmark with its number (Ctrl+1)", .draw = draw_flag_sample},
-    MarkNote{.words = "a mark that is not kept (M; Shift+M keeps it)",
-             .draw = draw_passing_flag_sample},
+    MarkNote{.words = "a temporary mark (M); Shift+M keeps it", .draw = draw_passing_flag_sample},
 };
 
+// Returns the axis of the runs shown, on the chosen clock, between the pixels x0 and x1.
 Picture picture_of(Context& context, float x0, float x1) {
   Picture p;
   p.x0 = x0;
@@ -146,6 +146,7 @@ Picture picture_of(Context& context, float x0, float x1) {
   return p;
 }
 
+// Moves the playhead to the time t of the axis.
 void scrub(Context& context, const Picture& p, double t) {
   const engine::RunRecord* run = gantt::lead(context);
   if (!run) return;
@@ -153,6 +154,7 @@ void scrub(Context& context, const Picture& p, double t) {
   context.playhead.go_to(compute, context.end());
 }
 
+// Draws the overview strip: tokens committed by all runs shown.
 void draw_tokens(Context& context, const Picture& p, ImVec2 at) {
   std::vector<float> sum(static_cast<std::size_t>(overview_parts(p)));
   for (const engine::RunRecord* run : context.shown_runs()) {
@@ -164,6 +166,7 @@ void draw_tokens(Context& context, const Picture& p, ImVec2 at) {
                 "Tokens committed over the whole run. Drag to move the visible range.");
 }
 
+// Returns the sums over the measured range [a, b] in words.
 std::string range_words(Context& context, const Picture& p, double a, double b) {
   const engine::RunRecord* run = context.run() ? context.run() : gantt::lead(context);
   if (!run) return length_words(p.view.clock, b - a);
@@ -172,7 +175,7 @@ std::string range_words(Context& context, const Picture& p, double a, double b) 
                      d.tokens, d.rejected, short_time(d.waste));
 }
 
-// Marks in the ruler: a filled flag, with its number if a key jumps to it; a hollow flag for the passing mark.
+// Draws marks in the ruler: a filled flag, with its number if a key jumps to it, or a hollow flag for the temporary mark.
 void draw_marks(Context& context, const Picture& p, float top, float bottom) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   int n = 0;
@@ -201,6 +204,7 @@ void draw_marks(Context& context, const Picture& p, float top, float bottom) {
   }
 }
 
+// Hatches the end of the axis if the recording ends before the run does.
 void draw_cut(const Context& context, const Picture& p, float top, float bottom) {
   for (const engine::RunRecord* run : context.shown_runs()) {
     if (run->over() || context.source.empty() || context.reading >= 0) continue;
@@ -216,7 +220,7 @@ void draw_cut(const Context& context, const Picture& p, float top, float bottom)
   }
 }
 
-// Updates the data that the rows are drawn from, all lanes of a run together.
+// Updates the data that the rows are drawn from; all lanes of a run are updated together.
 void prepare_rows(Context& context, const std::vector<gantt::Row>& rows, Picture& p) {
   std::map<const engine::RunRecord*, unsigned> lanes;
   for (const gantt::Row& row : rows) {

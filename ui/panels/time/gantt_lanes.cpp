@@ -19,7 +19,7 @@ namespace ui::gantt {
 namespace {
 
 constexpr float kLaneHeight = 27, kCounterHeight = 25, kCollapsedHeight = 10;
-// The text in a slice needs at least this share of the height.
+// Rows shrink at most to this share of their height, because a slice needs room for its text.
 constexpr float kClosest = 0.8f;
 
 struct CountersOfRuns : PanelState {
@@ -33,7 +33,7 @@ const RunCounters& counters_of(Context& context, const engine::RunRecord& run) {
   return counters;
 }
 
-// The arrows of one place.
+// The arrows of the selected place, cached.
 struct ArrowsOfPlace : PanelState {
   Place place;
   std::size_t n_steps = 0;
@@ -93,6 +93,7 @@ Rgb slice_colour(LaneKind lane, engine::SliceKind kind) {
   }
 }
 
+// Returns a lane's share of the step's own compute.
 double share_of(const StepSpan& s, LaneKind lane) {
   return lane == LaneKind::Target    ? s.forward
          : lane == LaneKind::Propose ? s.propose
@@ -100,6 +101,7 @@ double share_of(const StepSpan& s, LaneKind lane) {
                                      : s.commit;
 }
 
+// Returns the tooltip of a bucket of several slices.
 std::string bucket_words(const Row& row,
                          const RunTimes& times,
                          const Picture& p,
@@ -111,6 +113,7 @@ std::string bucket_words(const Row& row,
                      row.label, b.n_slices, sums.tokens, percent(b.busy), b.n_rejected);
 }
 
+// Returns the tooltip of the slice of step `i`.
 std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
   const StepSpan& s = times.steps[i];
   const double own = s.compute1 - s.compute0;
@@ -129,6 +132,7 @@ std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
   return text;
 }
 
+// Draws a slice, or a bucket whose height is the share in which the lane was busy.
 void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float wide = max.x - min.x;
@@ -151,7 +155,7 @@ void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   list->PopClipRect();
 }
 
-// Draws the begins of the draft model's forwards and their numbers of rows into a proposal that is wide enough.
+// Marks the start of each forward of the draft model and writes its number of rows, if the proposal is wide enough.
 void draw_draft_forwards(
     const Row& row, const RunTimes& times, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   const float wide = max.x - min.x;
@@ -173,6 +177,7 @@ void draw_draft_forwards(
   list->PopClipRect();
 }
 
+// Draws the tick of a pool hit or a pool insertion, which has no length.
 void draw_tick(const Row& row, const LaneBlock& b, float x0, float x1) {
   const float inset = row.collapsed ? px(1) : px(4);
   ImGui::GetWindowDrawList()->AddRectFilled(
@@ -187,7 +192,7 @@ void draw_wait(const Row& row, float from, float to) {
           colour(theme().wait), px(6), px(1.5f));
 }
 
-// On the wall clock, a lane of a race waits between its steps while other lanes use the device. A run of a schedule waits in the queue
+// Draws waits, which exist on the wall clock alone: a lane of a race waits while other lanes use the device; a run of a schedule waits in the queue
 // between its proposal and its forward.
 void draw_waits(const Row& row,
                 const RunTimes& times,
@@ -208,13 +213,13 @@ void draw_waits(const Row& row,
   }
 }
 
-// The step under the mouse, also if the block is a bucket of several.
+// Returns the step under the mouse; a block may be a bucket of several steps.
 std::size_t step_under(const RunTimes& times, const LaneBlock& b, const Picture& p, float x) {
   if (!b.is_bucket) return times.index_of(b.step);
   return first_ending_after(p.view.clock, times, p.t_of(x), p.view.wall_origin);
 }
 
-// The step then takes a third of the visible range.
+// Zooms so that the step takes a third of the visible range.
 void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const Picture& p) {
   const double from = begin_on(p.view.clock, times, i, p.view.wall_origin);
   const double wide = end_on(p.view.clock, times, i, p.view.wall_origin) - from;
@@ -223,6 +228,7 @@ void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const 
                           from + 2 * wide);
 }
 
+// Shows the tooltip of the block under the mouse and handles clicks on it.
 void point_at(
     Context& context, const Row& row, const RunTimes& times, const LaneBlock& b, const Picture& p) {
   const ImGuiIO& io = ImGui::GetIO();
@@ -239,7 +245,7 @@ void point_at(
   context.click(place);
 }
 
-// Whether the block contains a highlighted step.
+// Returns true if the block contains a highlighted step.
 bool is_lit(const Context& context,
             const Row& row,
             const RunTimes& times,
@@ -257,6 +263,7 @@ bool is_lit(const Context& context,
   return context.selection.lights_steps(run, times.steps[first].step, times.steps[last].step);
 }
 
+// Draws the blocks of a lane, rings around the highlighted ones, and the end of a finished run.
 void draw_lane(Context& context, const Row& row, const Picture& p) {
   const RunTimes& times = context.times(*row.run);
   const engine::RunLod& lod =
@@ -292,7 +299,7 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
     list->AddText(nullptr, px(12), {x + px(4), row.y + px(6)}, colour(theme().dim), "done");
 }
 
-// A column shows the lowest and the highest value of its steps.
+// Draws a counter. A column reaches from the lowest to the highest value of its steps.
 void draw_counter(Context& context, const Row& row, const Picture& p) {
   const Extremes& values = counters_of(context, *row.run).of(row.key.kind);
   const RunTimes& times = context.times(*row.run);
@@ -338,7 +345,8 @@ void label_menu(Context& context, const Row& row, const std::vector<LaneKey>& na
   ImGui::EndPopup();
 }
 
-// The new index of a dragged row: it passes the rows whose middle the mouse has passed.
+// Returns the new index of a dragged row. It moves past a row when the mouse passes the middle of
+// that row.
 int place_for(const std::vector<Row>& rows, int dragged, float y) {
   int to = dragged;
   while (to > 0 && y < rows[to - 1].middle()) --to;
@@ -367,7 +375,7 @@ struct Anchor {
   bool found = false;
 };
 
-// The point at which an arrow leaves or arrives; the target's lane represents a lane that is not shown.
+// Returns the point at which an arrow leaves or arrives. If the arrow's lane is not shown, the point is in the target's lane.
 Anchor anchor_of(const engine::RunRecord& run,
                  const RunTimes& times,
                  const FlowEnd& end,

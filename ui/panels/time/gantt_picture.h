@@ -15,9 +15,9 @@ class RunLod;
 
 namespace ui::gantt {
 
-/// The axis and the columns of the counters.
+/// The time axis and the columns of the counters.
 struct Picture : time_axis::Picture {
-  std::vector<StepColumn> columns;  // of the run with counters
+  std::vector<StepColumn> columns;  // columns of the run whose counters are shown
 };
 
 /// A lane or a counter of one run.
@@ -28,11 +28,11 @@ struct Row {
   bool collapsed = false;
   float y = 0, height = 0;
 
-  /// The vertical centre, px.
+  /// Returns the vertical centre, px.
   float middle() const { return y + height / 2; }
 };
 
-/// The rows of the runs shown in the user's order, laid out from `top` down; a little closer together if `room` (px) is short.
+/// Returns the rows of the runs shown in the user's order, laid out from `top` down; slightly smaller if `room` (px) is short.
 /// @param natural  receives all existing lanes in their default order, hidden ones included
 std::vector<Row> rows_of(Context& context, float top, float room, std::vector<LaneKey>& natural);
 
@@ -48,12 +48,12 @@ void draw_row(Context& context, const Row& row, const Picture& picture);
 /// Draws the arrows of the selected token or step across the rows.
 void draw_arrows(Context& context, const std::vector<Row>& rows, const Picture& picture);
 
-/// The levels of detail of a run on a clock, up to date for the lanes given as engine::lane_bit.
+/// Returns the levels of detail of a run on a clock, up to date for the lanes given as engine::lane_bit.
 const engine::RunLod& lod_of(Context& context,
                              const engine::RunRecord& run,
                              ClockKind clock,
                              unsigned lanes);
-/// The longest of the runs shown; the playhead shows its time.
+/// Returns the longest of the runs shown; the playhead shows its time.
 const engine::RunRecord* lead(Context& context);
 
 }  // namespace ui::gantt

@@ -32,7 +32,7 @@ using Act = ScheduleAct;
 constexpr const char* kHowToRecord =
     "decoscope reason cot --task kb --decoder seed --set branches=3 --record seed.pdrun";
 
-// The looks of slices.
+// The ways to draw a slice.
 enum class Slice {
   Forward,
   Drafts,
@@ -100,7 +100,7 @@ constexpr std::array kScheduleMarks{
              .draw = draw_slice_sample<Slice::Forward>,
              .text = "1: +3"},
     MarkNote{
-        .words = "hatched: the share of rows without a committed token, drawn at half its width",
+        .words = "hatched: rows without a committed token; their share is twice the hatched width",
         .draw = draw_waste_sample},
     MarkNote{.words = "a branch drafts this number of tokens",
              .draw = draw_slice_sample<Slice::Drafts>,
@@ -143,7 +143,8 @@ void schedule_legend() {
   ImGui::PushFont(nullptr, kSmallSize);
   for (const LineNote& note : kScheduleLine) {
     const bool result = note.slice == Slice::SomeAccepted || note.slice == Slice::NoneAccepted;
-    const float wide = px(result ? 14 : 36);  // a result is a colour without a length
+    // a result is shown by its colour, which needs less room
+    const float wide = px(result ? 14 : 36);
     if (wide + px(5) + ImGui::CalcTextSize(note.words).x > ImGui::GetContentRegionAvail().x) break;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     schedule_mark(list, at, {at.x + wide, at.y + px(kHigh)}, note.slice, note.text);
@@ -158,9 +159,10 @@ void schedule_legend() {
 
 // The schedule of all runs, and its simulation.
 struct PreparedSchedule : PanelState {
-  std::uint64_t version = 0, seen = 0;  // of the timeline plus 1, when prepared and when used last
+  // version of the timeline plus 1: when the lanes were prepared, and when they were used last
+  std::uint64_t version = 0, seen = 0;
   ScheduleLanes lanes;
-  std::uint64_t simulated_version = 0;  // of the lanes that were simulated
+  std::uint64_t simulated_version = 0;  // version of the lanes that were simulated
   engine::SimulatedStages stages;
   Simulation simulation;
   void document_changed() override {
@@ -171,8 +173,9 @@ struct PreparedSchedule : PanelState {
   }
 };
 
-// The lanes are rebuilt as a whole. While events arrive without pause, that happens only after they have grown by a tenth, so that all
-// rebuilds together cost about ten times the last one. Until then the lanes are older than the timeline.
+// Returns the lanes. Rebuilds all of them after a change. While events arrive without pause, it
+// waits until they have grown by a tenth, so all rebuilds together cost about ten times the last
+// one; meanwhile it returns lanes that are older than the timeline.
 const ScheduleLanes& lanes_shown(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;
   auto& prepared = context.states.get<PreparedSchedule>();
@@ -208,8 +211,7 @@ std::string why_no_schedule(const Context& context) {
   const bool alone = engine::takes_turns(context.run()->started.decoder);
   return fmt::format(
       "{} A schedule needs several sequences at the same time: run a chain or a tree of thoughts "
-      "with "
-      "SEED (top of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
+      "with SEED (top of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
       alone ? "This run has one sequence, so drafting and verification alternated without waiting."
             : "No run has waited for a model.",
       kHowToRecord);
@@ -233,13 +235,13 @@ float height_of(Kind kind) {
   return kHeights[static_cast<int>(kind)];
 }
 
-// The rows from `top` down, with a gap between target, branches and queue.
+// Returns the rows from `top` down, with a gap between target, branches and queue.
 std::vector<Line> lines_of(const ScheduleLanes& lanes, float top) {
   std::vector<Line> lines;
   Kind before = Kind::Target;
   for (const ScheduleRow& row : lanes.rows) {
     if (row.kind == Kind::Verify && row.slices.empty())
-      continue;  // simulated, or nothing verified yet
+      continue;  // a simulated schedule, or no round is verified yet
     const bool group = row.kind != before && row.kind != Kind::Verify;
     if (group) top += px(6);
     before = row.kind;
@@ -262,6 +264,7 @@ void draw_label(const Line& line, float left, float right) {
   list->AddText(nullptr, size, {x, y}, colour(first ? theme().text : theme().dim), name.c_str());
 }
 
+// Returns the way to draw a slice; a result depends on the number of accepted tokens.
 Slice look_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
   const engine::ScheduleTurn& turn = lanes.schedule.turns[slice.turn];
   switch (slice.act) {
@@ -285,11 +288,13 @@ Slice look_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
   return Slice::InQueue;
 }
 
+// The label of a forward, and its share of rows without a committed token.
 struct ForwardFacts {
-  std::string words;  // "0 2: +5"
+  std::string words;  // branches and tokens: "0 2: +5"
   float wasted = 0;
 };
 
+// @param room  true: the label names the branches too
 ForwardFacts forward_facts(const ScheduleLanes& lanes, const ScheduleSlice& slice, bool room) {
   int n_rows = 0, n_tokens = 0;
   std::vector<int> branches;
@@ -304,6 +309,7 @@ ForwardFacts forward_facts(const ScheduleLanes& lanes, const ScheduleSlice& slic
           n_rows > n_tokens ? 1 - static_cast<float>(n_tokens) / static_cast<float>(n_rows) : 0};
 }
 
+// Draws a slice with its label: the branch in the queue, the number of drafted tokens, or the facts of a forward.
 void draw_slice(const ScheduleLanes& lanes, const ScheduleSlice& slice, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const engine::ScheduleTurn& turn = lanes.schedule.turns[slice.turn];
@@ -318,7 +324,7 @@ void draw_slice(const ScheduleLanes& lanes, const ScheduleSlice& slice, ImVec2 m
   waste_mark(list, min, max, facts.wasted);
 }
 
-// Slices too narrow to be drawn one by one: the share of work, and the share of waiting above it.
+// Draws slices that are too narrow to draw one by one: the share of work and, above it, the share of waiting.
 void draw_bucket(const ScheduleRow& row, const ScheduleBlock& block, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float high = max.y - min.y;
@@ -332,6 +338,7 @@ void draw_bucket(const ScheduleRow& row, const ScheduleBlock& block, ImVec2 min,
   if (work > 0) list->AddRectFilled({min.x, top}, max, colour(fill, queue ? 0.6f : 1));
 }
 
+// Shows the sentence of the block under the mouse and handles clicks on it.
 void point_at(Context& context,
               const Shown& shown,
               const Line& line,
@@ -381,7 +388,7 @@ void draw_line(Context& context, const Shown& shown, const Line& line, const Pic
   }
 }
 
-// The highlighted turns, at most kMost.
+// Returns the highlighted turns, at most kMost.
 std::vector<std::size_t> lit_turns(const Context& context, const ScheduleLanes& lanes) {
   constexpr std::size_t kMost = 1000;
   std::vector<std::size_t> turns;
@@ -441,18 +448,18 @@ std::vector<Figure> figures_of(const ScheduleFigures& f) {
           "waits for a draft", share(f.target_waits),
           "time in which the target had no draft to verify / time in which any branch was active",
           of_all(f.target_waits)),
-      figure("the rest", share(rest),
+      figure("other time", share(rest),
              "the remaining time: the target reads prompts or is between two steps", of_all(rest)),
       figure("queue",
              known ? fmt::format("{:.2f}, at most {}", f.mean_queue(), f.longest_queue) : "-",
              "mean: time that branches waited for the target / time in which any branch was active",
              of_all(f.waits_for_target)),
-      figure("sum of waits: for the target", short_time(f.waits_for_target),
+      figure("waits for target, sum", short_time(f.waits_for_target),
              "sum over branches: from the end of a draft to its forward",
              fmt::format("{} in {} forwards", short_time(f.waits_for_target), f.n_forwards),
              Truth::Measured),
-      figure("for the draft", short_time(f.waits_to_draft),
-             "sum over branches: from the end of verification to the begin of the next draft",
+      figure("waits for draft, sum", short_time(f.waits_to_draft),
+             "sum over branches: from the end of verification to the start of the next draft",
              short_time(f.waits_to_draft), Truth::Measured),
   };
 }
@@ -535,12 +542,14 @@ void scrub(Context& context, const Picture& p, double t) {
   context.playhead.go_to(to_compute(ClockKind::Wall, times, t, p.view.wall_origin), context.end());
 }
 
+// Returns true if a run of the schedule has not ended.
 bool grows(const Context& context) {
   return std::ranges::any_of(context.timeline.runs(), [](const engine::RunRecord& run) {
     return !run.over() && engine::has_schedule({&run, 1});
   });
 }
 
+// Draws the rows that are scrolled into view.
 void draw_lines(Context& context,
                 const Shown& shown,
                 const std::vector<Line>& lines,
@@ -564,6 +573,7 @@ void next_in_row(float width) {
   if (at + width <= right_edge()) ImGui::SameLine(0, px(16));
 }
 
+// Draws the label of a setting; the next item is the field, `width` pixels wide.
 void setting_label(const char* label, float width, const char* help) {
   next_in_row(ImGui::CalcTextSize(label).x + px(6) + width);
   ImGui::AlignTextToFramePadding();
@@ -573,6 +583,7 @@ void setting_label(const char* label, float width, const char* help) {
   ImGui::SetNextItemWidth(width);
 }
 
+// Draws a slider for a stage time; it shows the recorded mean until the user moves it.
 void stage_slider(
     const char* label, const char* id, float& set_ms, double recorded_ms, const char* help) {
   setting_label(label, px(110), help);
@@ -602,7 +613,7 @@ void policy_choice(const Catalog& catalog, std::string& policy) {
   ImGui::EndCombo();
 }
 
-// The settings of the simulation.
+// Draws the settings of the simulation.
 void simulation_settings(Context& context, const engine::Schedule& recorded) {
   constexpr int kMostBranches = 16;
   SimulationForm& form = context.states.get<ScheduleView>().simulation;
@@ -611,9 +622,8 @@ void simulation_settings(Context& context, const engine::Schedule& recorded) {
   if (ImGui::IsItemHovered())
     tooltip(
         "Simulates the recorded rounds, with the tokens that each committed, in stages of fixed "
-        "length. "
-        "Nothing here was measured. A verification takes one branch, prompts take no time, and "
-        "sequences that waited for a level of a search wait for it here too.");
+        "length. Nothing here was measured. A verification covers one branch, prompts take no "
+        "time, and sequences that waited for a level of a search wait for it here too.");
   stage_slider("Td", "##simulated_draft", form.draft_ms, recorded_draft_ms(recorded),
                "time to draft for one branch; initially the recorded mean");
   stage_slider("Tv", "##simulated_verify", form.verify_ms, recorded_verify_ms(recorded),
@@ -712,7 +722,7 @@ const Panel kSchedulePanel{
     .draw = draw_schedule,
     .head = draw_schedule_head,
     .offered = offered,
-    .help = "Who drafts, who waits and whom the target verifies, over the wall time of all runs.",
+    .help = "Which branches draft, wait or are being verified, over the wall time of all runs.",
     .marks = kScheduleMarks,
     .live = Dock::Foot};
 

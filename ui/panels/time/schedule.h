@@ -14,9 +14,9 @@ extern const Panel kSchedulePanel;
 
 /// The state of the panel Schedule.
 struct ScheduleView : PanelState {
-  TimeRange range;            // ns of wall time since the first run began
+  TimeRange range;            // ns of wall time since the first run started
   SimulationForm simulation;  // the settings of the simulator
-  TimeRange simulated;        // of the simulated schedule, ns since its begin
+  TimeRange simulated;        // range of the simulated schedule, ns since its start
   Place followed;             // the selected place when the panel was drawn last
   void document_changed() override {
     range = simulated = {};

@@ -24,7 +24,7 @@ Edge edge_at(const TimeRange& range, const Picture& p, float x) {
   return std::abs(x - p.x_of(range.range1)) < px(5) ? kSecond : kNone;
 }
 
-// Drags the measured range: from an end of it, that end follows the mouse; elsewhere a new range begins.
+// Drags the measured range. A drag that starts at an end moves that end; a drag from elsewhere begins a new range.
 void measure(TimeRange& range, const Picture& p) {
   const ImGuiIO& io = ImGui::GetIO();
   int* edge = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("edge"), kNone);
@@ -44,12 +44,12 @@ void range_menu(Context& context, TimeRange& range) {
   if (ImGui::MenuItem("Zoom to the range", nullptr, false, has_range))
     show_range(context, range, range.range0, range.range1);
   if (ImGui::MenuItem("Export...", "Ctrl+E")) context.requests.export_trace = true;
-  if (ImGui::MenuItem("Forget the range", nullptr, false, has_range)) range.forget_measured();
+  if (ImGui::MenuItem("Remove the range", nullptr, false, has_range)) range.forget_measured();
   if (ImGui::MenuItem("Fit all", "0")) range.show_all();
   ImGui::EndPopup();
 }
 
-// A drag with the middle button spans the new visible range.
+// Zooms to the range that a drag with the middle button selects.
 void zoom_by_drag(Context& context, TimeRange& range, const Picture& p, float top, float bottom) {
   const ImGuiIO& io = ImGui::GetIO();
   const float from = io.MouseClickedPos[ImGuiMouseButton_Middle].x, to = io.MousePos.x;
@@ -139,7 +139,7 @@ void handle_mouse(Context& context, TimeRange& range, const Picture& p, float to
   if (active && ImGui::IsMouseDragging(ImGuiMouseButton_Right, 2))
     pan(context, range, p, -io.MouseDelta.x * a_pixel);
   if (active) measure(range, p);
-  // A double click outside all slices; on a slice it shows the Inspector.
+  // A double click outside all slices shows everything; on a slice it shows the Inspector.
   const bool twice = hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
   if (twice && !context.selection.hovered.valid()) range.show_all();
   const bool clicked = ImGui::IsItemDeactivated();
@@ -246,7 +246,7 @@ void waste_mark(ImDrawList* list, ImVec2 min, ImVec2 max, float share) {
   const float wide = max.x - min.x;
   if (share <= 0 || wide < px(4)) return;
   const ImU32 ink = colour(fill_of(Mean::Rejected));
-  // At most half of the slice, so that the label keeps its room; the tooltip gives the share.
+  // The hatch covers at most half of the slice, so that the label keeps its room; the tooltip gives the share.
   if (wide >= px(24))
     hatch(list, {max.x - wide * share * 0.5f, min.y}, max, ink, px(6), px(2.2f));
   else  // too narrow for a hatch
@@ -279,7 +279,7 @@ void playhead_controls(Context& context) {
   if (head.follows()) {
     words("follow", theme().bright);
   } else if (link(
-                 fmt::format("{} behind the end - follow (End)###follow", short_time(end - head.at))
+                 fmt::format("{} before the end - follow (End)###follow", short_time(end - head.at))
                      .c_str())) {
     head.mode = Playhead::Mode::Follow;
   }

@@ -18,20 +18,20 @@ struct MarkNote;
 
 namespace ui::time_axis {
 
-constexpr float kLabelWidth = 86;  // of the labels at the left
+constexpr float kLabelWidth = 86;  // width of the labels at the left
 constexpr float kOverviewHeight = 20, kRulerHeight = 18;
 
 /// The visible range and the pixels that it is drawn on.
 struct Picture {
   ClockView view;
-  double begin = 0, end = 1;  // of all data, on the clock
+  double begin = 0, end = 1;  // start and end of all data, on the clock
   float x0 = 0, x1 = 0;
 
-  /// The pixel of a time.
+  /// Returns the pixel of a time.
   float x_of(double t) const {
     return x0 + static_cast<float>((t - view.t0) / (view.t1 - view.t0)) * (x1 - x0);
   }
-  /// The time of a pixel.
+  /// Returns the time of a pixel.
   double t_of(float x) const { return view.t0 + (x - x0) / (x1 - x0) * (view.t1 - view.t0); }
 };
 
@@ -52,7 +52,7 @@ void handle_mouse(
     Context& context, TimeRange& range, const Picture& picture, float top, float bottom);
 /// Zooms and pans while W, S, A or D is held.
 void walk_keys(Context& context, TimeRange& range, const Picture& picture);
-/// Whether the button was released without a drag.
+/// Returns true if the button was released without a drag.
 bool clicked_with(ImGuiMouseButton button);
 
 /// Draws the overview strip: one bar per part of all data. A drag on it moves the visible range.
@@ -62,7 +62,7 @@ void draw_overview(Context& context,
                    ImVec2 at,
                    std::span<const float> bars,
                    const char* help);
-/// The number of bars that fit the strip.
+/// Returns the number of bars that fit the strip.
 int overview_parts(const Picture& picture);
 /// Draws the ruler.
 /// @param scrub  receives the time under the mouse while the ruler is dragged
@@ -82,10 +82,10 @@ void draw_range(const TimeRange& range,
 /// Draws the controls of the playhead in a panel's head: start, play, end, speed, follow.
 void playhead_controls(Context& context);
 
-/// Hatches the end of a slice, half as wide as `share`, the share of its rows without a committed token; a narrow slice gets a bar at its
-/// foot as long as the share.
+/// Marks `share`, the share of a slice's rows without a committed token: hatches the end of the slice, half as wide as the share. A narrow slice gets
+/// a bar at its foot as long as the share.
 void waste_mark(ImDrawList* list, ImVec2 min, ImVec2 max, float share);
-/// The sample of waste_mark() in legends.
+/// Draws the sample of waste_mark() in legends.
 void draw_waste_sample(ImDrawList* list, ImVec2 at, const MarkNote& note);
 
 }  // namespace ui::time_axis

@@ -12,11 +12,11 @@ namespace ui {
 
 /// The state of the panel Timeline.
 struct TimelineView : PanelState {
-  TimeRange range;  // on `clock`
+  TimeRange range;  // visible and measured range, on `clock`
   ClockKind clock = ClockKind::Compute;
   std::vector<LaneKey> natural_lanes;  // the existing lanes in their default order, as drawn last
-  LaneKind lane = LaneKind::Target;    // of the slice clicked last: . and , move along this lane
-  LaneKey lane_key;                    // of the slice or label clicked last: U and J move this lane
+  LaneKind lane = LaneKind::Target;    // lane of the slice clicked last: . and , move along it
+  LaneKey lane_key;                    // lane of the slice or label clicked last: U and J move it
   void document_changed() override { range = {}; }
 };
 

@@ -10,7 +10,7 @@ namespace ui {
 void Extremes::push(float value) {
   values_.push_back(value);
   highest_ = values_.size() == 1 ? value : std::max(highest_, value);
-  // Extends the last range of every level; the highest level has one range.
+  // The value extends the last range of every level. A new level begins when the highest one would get a second range.
   std::size_t i = values_.size() - 1;
   for (std::size_t level = 0; level < levels_.size() || i >= kFan; ++level) {
     if (level == levels_.size()) {
@@ -28,7 +28,7 @@ std::pair<float, float> Extremes::of(std::size_t first, std::size_t last) const 
   engine::ensure(first < last && last <= values_.size(), "a range of counted steps is empty");
   float low = values_[first], high = low;
   while (first < last) {
-    // The widest range that begins at `first` and ends within [first, last).
+    // Takes the widest stored range that begins at `first` and ends before or at `last`.
     std::size_t level = 0, wide = 1;
     while (level < levels_.size() && first % (wide * kFan) == 0 && first + wide * kFan <= last) {
       wide *= kFan;

@@ -19,13 +19,13 @@ class Extremes {
  public:
   /// Appends a value.
   void push(float value);
-  /// The number of values.
+  /// Returns the number of values.
   std::size_t size() const { return values_.size(); }
-  /// The value at an index.
+  /// Returns the value at an index.
   float at(std::size_t i) const { return values_[i]; }
-  /// Minimum and maximum of [first, last), which contains at least one value.
+  /// Returns the minimum and maximum of [first, last), which contains at least one value.
   std::pair<float, float> of(std::size_t first, std::size_t last) const;
-  /// The maximum of all values.
+  /// Returns the maximum of all values.
   float highest() const { return highest_; }
 
  private:
@@ -42,14 +42,14 @@ class Extremes {
 struct RunCounters {
   Extremes rows, tokens, cache, pool;
 
-  /// The values of a counter.
+  /// Returns the values of a counter.
   const Extremes& of(LaneKind counter) const;
 };
 
 /// Appends the steps that were completed since the last call.
 void extend(RunCounters& counters, const engine::RunRecord& run);
 
-/// The quantity of a counter: "tokens committed by the step".
+/// Returns the quantity of a counter: "tokens committed by the step".
 const char* counter_words(LaneKind counter);
 
 }  // namespace ui

@@ -10,9 +10,9 @@
 namespace ui {
 namespace {
 
-// Larger values are faults of a file; their differences could overflow.
+// Values are clamped to this magnitude. Larger ones come from a damaged file, and their differences could overflow.
 constexpr double kLargest = 1e30;
-constexpr double kMargin = 0.05;  // of the height, above and below
+constexpr double kMargin = 0.05;  // share of the height, above and below
 
 double tamed(double value) {
   return std::isfinite(value) ? std::clamp(value, -kLargest, kLargest) : 0;
@@ -22,7 +22,7 @@ bool is_seen(double y, bool log) {
   return std::isfinite(y) && (!log || y > 0);
 }
 
-// 1, 2 or 5 times a power of ten, so that about `n` steps fill `length`.
+// Returns 1, 2 or 5 times a power of ten, so that about `n` steps fill `length`.
 double round_step(double length, int n) {
   const double rough = length / std::max(1, n);
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -52,7 +52,7 @@ std::vector<Tick> even_ticks(double from, double to, int n_about) {
   return ticks;
 }
 
-// Powers of ten; also 2 and 5 times each if there are few.
+// Returns the powers of ten; also 2 and 5 times each if there are few.
 std::vector<Tick> log_ticks(double from, double to, int n_about) {
   const int low = static_cast<int>(std::floor(std::log10(from)));
   const int high = static_cast<int>(std::ceil(std::log10(to)));

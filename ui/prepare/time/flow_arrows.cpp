@@ -14,7 +14,7 @@ bool was_proposed(const engine::RunRecord& run, int position) {
          token->origin.kind != engine::RowTag::Kind::Current;
 }
 
-// The lanes that a position passes through, in order.
+// Returns the lanes that a position passes through, in order.
 std::vector<FlowEnd> path_of(const engine::RunRecord& run, int position) {
   std::vector<FlowEnd> way;
   for (const FlowStop& stop : flow_of(run, position)) {
@@ -29,7 +29,7 @@ std::vector<FlowEnd> path_of(const engine::RunRecord& run, int position) {
         way.push_back({LaneKind::Propose, i});
         break;
       case FlowStop::Kind::Committed:
-        // A token of the target alone begins with its forward; a proposal begins earlier.
+        // A token that was not proposed begins with the target's forward; a proposal begins earlier.
         if (was_proposed(run, position)) way.push_back({LaneKind::Propose, i});
         way.push_back({LaneKind::Target, i});
         way.push_back({LaneKind::Verify, i});

@@ -15,21 +15,21 @@ namespace ui {
 
 inline constexpr std::size_t kMaxArrows = 200;
 
-/// A lane's part of a step: arrows leave at its end and arrive at its begin.
+/// A lane's part of a step: arrows leave at its end and arrive at its start.
 struct FlowEnd {
   LaneKind lane = LaneKind::Target;
-  std::size_t step = 0;  // index
+  std::size_t step = 0;  // index of the step in the run
   bool operator==(const FlowEnd&) const = default;
 };
 
 /// An arrow.
 struct FlowArrow {
   FlowEnd from, to;
-  int position = 0;  // of the token in the sequence
+  int position = 0;  // position of the token in the sequence
   bool operator==(const FlowArrow&) const = default;
 };
 
-/// The arrows of a position, or of all tokens that a step committed: oldest first for each position, at most the newest kMaxArrows.
+/// Returns the arrows of a position, or of all tokens that a step committed: oldest first for each position, at most the newest kMaxArrows.
 std::vector<FlowArrow> arrows_of(const engine::RunRecord& run, const Place& place);
 
 }  // namespace ui

@@ -1,5 +1,5 @@
-// Decides which of the starting runs the window shows. It shows every single run or race. Of the many runs of a chain or tree of thoughts
-// it shows the first, and after the end of the run shown the next one, unless the user has selected another.
+// Decides which of the starting runs the window shows. It shows every single run and every race. During a chain or tree of thoughts it
+// shows the first run and, whenever the run shown has ended, the next one to start, unless the user has selected another run.
 #pragma once
 
 #include "engine/event/event.h"
@@ -9,18 +9,18 @@ namespace ui {
 /// Follows the events of the live session.
 class Following {
  public:
-  /// What to show after an event.
+  /// The run to show after an event.
   enum class Look {
-    Stay,     ///< the run shown
-    NewRun,   ///< this run; forget the selection
-    NextRun,  ///< this run, if the window shows the run followed so far
+    Stay,     ///< keep the run shown
+    NewRun,   ///< show this run and clear the selection
+    NextRun,  ///< show this run if the window still shows the run followed so far
   };
   /// Takes every event of the live session in order.
-  /// @return what to show after a RunStarted; Stay after other events
+  /// @return the run to show after a RunStarted; Stay after other events
   Look observe(const engine::Event& event);
-  /// The run that observe() returned last.
+  /// Returns the run that observe() returned last.
   engine::RunId followed() const { return followed_; }
-  /// Whether a chain or tree of thoughts is running.
+  /// Returns true if a chain or tree of thoughts is running.
   bool reasons() const { return reasons_; }
 
  private:
@@ -29,7 +29,7 @@ class Following {
   engine::RunId followed_ = 0;
   bool over_ = true;  // the followed run has ended
   bool reasons_ = false;
-  bool first_ = false;  // a chain or tree has begun, but none of its runs
+  bool first_ = false;  // the next run is the first of a chain or tree
 };
 
 }  // namespace ui

@@ -16,7 +16,7 @@ using engine::Nanoseconds;
 
 constexpr double kColumnPixels = 3;
 
-// Converts the times of slices to the view: nanoseconds per unit of its clock, and its origin.
+// Converts the times of slices to the clock of a view: nanoseconds per unit of the clock, and its origin.
 struct Axis {
   double unit = 1, origin = 0;
 
@@ -65,9 +65,9 @@ LaneBlock block_of(const engine::Bucket& bucket,
 }
 
 bool is_on(LaneKind lane, const engine::Slice& slice) {
-  if (lane == LaneKind::PoolHit) return (slice.rare & engine::kRarePoolHit) != 0;
-  if (lane == LaneKind::PoolInsert) return (slice.rare & engine::kPoolAdded) != 0;
-  return slice.end > slice.start;  // a phase without a length did not happen
+  if (lane == LaneKind::PoolHit) return (slice.flags & engine::kFlagPoolHit) != 0;
+  if (lane == LaneKind::PoolInsert) return (slice.flags & engine::kFlagPoolAdded) != 0;
+  return slice.end > slice.start;  // a phase that did not occur has no length
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ std::vector<StepColumn> step_columns(const RunTimes& times, const ClockView& vie
     double end = end_on(view.clock, times, i, view.wall_origin);
     std::size_t next = i + 1;
     if (end < edge) {
-      // A step belongs to the column in which it begins.
+      // A step belongs to the column in which it starts.
       next = std::max(next, first_ending_after(view.clock, times, edge, view.wall_origin));
       if (next < times.steps.size() && begin_on(view.clock, times, next, view.wall_origin) < edge)
         ++next;

@@ -1,6 +1,7 @@
-// The blocks that the timeline draws for a visible range. They come from the levels of detail of a run's lanes
-// (engine/event/timeline/lod.h): single slices if they are wide enough to see, else buckets of time. A bucket keeps a tick for rare
-// events (a rejection, a pool hit), for any number of steps in it.
+// The blocks that the timeline draws for a visible range. They come from the levels of detail of a
+// run's lanes (engine/event/timeline/lod.h): single slices if they are wide enough to see, else
+// buckets of time. A bucket keeps a tick for rare events (a rejection, a pool hit), however many
+// steps it contains.
 #pragma once
 
 #include <optional>
@@ -14,19 +15,19 @@
 
 namespace ui {
 
-/// The engine's lane whose slices are drawn in a lane; Target for a counter.
+/// Returns the engine's lane that supplies the slices of a lane; Target for a counter.
 engine::LaneKind engine_lane(LaneKind lane);
 
 /// A slice, or a bucket of several, as drawn in a lane.
 struct LaneBlock {
-  double t0 = 0, t1 = 0;  // on the clock
+  double t0 = 0, t1 = 0;  // start and end, on the clock
   engine::SliceKind kind = engine::SliceKind::Forward;
-  engine::StepId step = -1;  // of a slice; -1: a bucket
-  bool is_bucket = false;    // represents several slices
+  engine::StepId step = -1;  // the step of a slice; -1 for a bucket
+  bool is_bucket = false;    // true: the block represents several slices
   float wasted = 0;          // share of rows without a committed token, hatched at the end
-  float busy = 1;            // share of the bucket the lane was busy
+  float busy = 1;            // share of the bucket in which the lane was busy
   std::int64_t n_slices = 1, n_rejected = 0;
-  int n_tokens = 0;  // committed by the step of a slice
+  int n_tokens = 0;  // tokens that the step of a slice committed
 };
 
 /// A visible range of a clock on a number of pixels.
@@ -34,17 +35,17 @@ struct ClockView {
   ClockKind clock = ClockKind::Compute;
   double wall_origin = 0;
   double t0 = 0, t1 = 1;  // visible range, on the clock
-  float width = 1000;     // pixels
+  float width = 1000;     // width of the view, pixels
 };
 
-/// Blocks of a lane between view.t0 and view.t1, oldest first: at most two per three pixels, or 64 if that is more.
+/// Returns the blocks of a lane between view.t0 and view.t1, oldest first: at most two per three pixels, or 64 if that is more.
 /// `lod` uses the clock of the view. A counter has no blocks.
 std::vector<LaneBlock> blocks_in_view(const engine::RunLod& lod,
                                       const RunTimes& times,
                                       LaneKind lane,
                                       const ClockView& view);
 
-/// Begin and end of a lane's part of one step, on the clock of the view; nullopt if the step has no such part.
+/// Returns the start and end of a lane's part of one step, on the clock of the view; nullopt if the step has no such part.
 std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& run,
                                                       const RunTimes& times,
                                                       std::size_t step,
@@ -53,26 +54,26 @@ std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& r
 
 /// Steps drawn as one column of a counter: [first, last), at least three pixels wide.
 struct StepColumn {
-  double t0 = 0, t1 = 0;  // on the clock
+  double t0 = 0, t1 = 0;  // start and end, on the clock
   std::size_t first = 0, last = 0;
 };
 /// Groups the steps of the visible range into columns, oldest first.
 std::vector<StepColumn> step_columns(const RunTimes& times, const ClockView& view);
 
-/// Tokens committed in each of `n` equal parts of [begin, end], on the clock of the view.
+/// Returns the number of tokens committed in each of `n` equal parts of [begin, end], on the clock of the view.
 std::vector<float> overview(
     const RunTimes& times, const ClockView& view, double begin, double end, int n);
 
-/// The shortest range that zooming can reach: 2 steps, 1 us, 0.001 %.
+/// Returns the shortest range that zooming can reach: 2 steps, 1 us, 0.001 %.
 double closest_range(ClockKind clock);
-/// Times of the ruler's ticks in the visible range. Their distance is 1, 2 or 5 times a power of ten and at least `min_pixels`.
+/// Returns the times of the ruler's ticks in the visible range. Their distance is 1, 2 or 5 times a power of ten and at least `min_pixels`.
 std::vector<double> ruler_ticks(const ClockView& view, float min_pixels);
-/// The label of a tick: "250 ms", "12 us", "40", "7.5 %".
+/// Returns the label of a tick: "250 ms", "12 us", "40", "7.5 %".
 std::string tick_label(const ClockView& view, double t);
-/// A length of the clock in words: "12.5 ms", "40 steps".
+/// Returns a length of the clock in words: "12.5 ms", "40 steps".
 std::string length_words(ClockKind clock, double length);
 
-/// Sums over the steps that end in (t0, t1] on the clock of the view.
+/// Returns the sums over the steps that end in (t0, t1] on the clock of the view.
 StepSums sums_between(const RunTimes& times, const ClockView& view, double t0, double t1);
 
 }  // namespace ui

@@ -18,13 +18,13 @@ enum class LaneKind {
 };
 inline constexpr int kLaneKinds = 10;
 
-/// The lane's label: "target", "pool hit".
+/// Returns the lane's label: "target", "pool hit".
 const char* lane_name(LaneKind kind);
-/// Whether it is a counter.
+/// Returns true if it is a counter.
 constexpr bool is_counter(LaneKind kind) {
   return kind >= LaneKind::Rows;
 }
-/// Whether the lane shows instants instead of intervals.
+/// Returns true if the lane shows instants instead of intervals.
 constexpr bool is_marks(LaneKind kind) {
   return kind == LaneKind::PoolHit || kind == LaneKind::PoolInsert;
 }

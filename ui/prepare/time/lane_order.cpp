@@ -12,6 +12,7 @@ bool holds(std::span<const LaneKey> lanes, LaneKey lane) {
 
 }  // namespace
 
+// Returns all lanes, hidden ones included, in the user's order. A lane without a place in it is inserted after its predecessor in `natural`.
 std::vector<LaneKey> LaneOrder::all_arranged(std::span<const LaneKey> natural) const {
   std::vector<LaneKey> lanes;
   for (const LaneKey& lane : order_)

@@ -1,4 +1,4 @@
-// The order of the timeline's lanes as the user arranged them, and which lanes are collapsed or hidden.
+// The order in which the user arranged the timeline's lanes, and the lanes that are collapsed or hidden.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace ui {
 
 /// A lane, identified by the place of its run among the runs shown, not by the run.
 struct LaneKey {
-  int place = -1;  // from 0; -1: a single run is shown
+  int place = -1;  // place of the run, from 0; -1: a single run is shown
   LaneKind kind = LaneKind::Target;
   auto operator<=>(const LaneKey&) const = default;
 };
@@ -20,11 +20,11 @@ struct LaneKey {
 /// The arrangement of the lanes. `natural` is always the list of existing lanes in their default order.
 class LaneOrder {
  public:
-  /// The visible lanes in the user's order. A lane that is newer than the arrangement follows its predecessor in `natural`.
+  /// Returns the visible lanes in the user's order. A lane that the user has not arranged follows its predecessor in `natural`.
   std::vector<LaneKey> arranged(std::span<const LaneKey> natural) const;
   /// Moves a lane to an index of arranged(); the index is clamped to the list.
   void move(std::span<const LaneKey> natural, LaneKey lane, int to);
-  /// Whether the lane is drawn as a thin line.
+  /// Returns true if the lane is drawn as a thin line.
   bool collapsed(LaneKey lane) const;
   /// Collapses the lane, or expands it again.
   void toggle_collapsed(LaneKey lane);
@@ -32,14 +32,14 @@ class LaneOrder {
   void hide(LaneKey lane);
   /// Shows all hidden lanes again.
   void show_all() { hidden_.clear(); }
-  /// The number of existing lanes that are hidden.
+  /// Returns the number of existing lanes that are hidden.
   int n_hidden(std::span<const LaneKey> natural) const;
 
-  /// The three lists that are saved beside a recording: the order, the collapsed lanes, the hidden lanes.
+  /// Returns the three lists that are saved beside a recording: the order, the collapsed lanes, the hidden lanes.
   std::array<std::vector<LaneKey>, 3> kept() const { return {order_, collapsed_, hidden_}; }
   /// Sets the three lists of kept().
   void restore(std::array<std::vector<LaneKey>, 3> kept);
-  /// Whether the user has arranged nothing.
+  /// Returns true if the user has arranged nothing.
   bool untouched() const { return order_.empty() && collapsed_.empty() && hidden_.empty(); }
   bool operator==(const LaneOrder&) const = default;
 

@@ -9,17 +9,17 @@
 namespace ui {
 namespace {
 
-// Whether the run waits in a queue for a model.
+// Returns true if the run waits in a queue for a model.
 bool is_queued(const engine::RunRecord& run) {
   return !run.queueing.empty() && std::holds_alternative<engine::Queued>(run.queueing.back());
 }
 
-// Whether the engine has been paused since the last event of the run, so that the run makes no progress.
+// Returns true if the engine has been paused since the last event of the run; the run then makes no progress.
 bool is_paused(const engine::Timeline& live, const engine::RunRecord& run) {
   return live.held() && !live.holds().empty() && live.holds().back().t >= run.last_event;
 }
 
-// The part of a run that the device computes; empty if the run is between two steps or paused.
+// Returns the part of a run that the device is computing; empty if the run is between two steps or paused.
 std::string at_work_on(const engine::RunRecord& run, bool held) {
   if (is_queued(run)) return "";
   if (!run.steps.empty()) {

@@ -13,15 +13,15 @@ class Timeline;
 
 namespace ui {
 
-/// Whether a device of this name ("cpu", "cuda:0", "auto") is a GPU.
+/// Returns true if a device of this name ("cpu", "cuda:0", "auto") is a GPU.
 bool is_gpu(const std::string& device);
 
 /// A GPU that exceeded its deadline.
 struct Unanswered {
   std::string device;
-  std::string what;      // "step 41", "prompt"
+  std::string what;      // the part that is late: "step 41", "prompt"
   double late_s = 0;     // seconds without a response so far
-  bool way_out = false;  // late enough to offer closing without it
+  bool way_out = false;  // so late that the window offers to close without it
 };
 
 /// Checks the GPUs of the live runs.
@@ -30,7 +30,7 @@ struct Unanswered {
 std::optional<Unanswered> unanswered(const engine::Timeline& live,
                                      double since_event,
                                      const StepDeadlines& deadlines);
-/// The report: "GPU not responding, step 41, 12 s".
+/// Returns the report: "GPU not responding, step 41, 12 s".
 std::string words_of(const Unanswered& late);
 
 }  // namespace ui

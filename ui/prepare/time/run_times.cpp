@@ -141,7 +141,8 @@ std::size_t first_ending_after(ClockKind clock,
 }
 
 std::size_t steps_shown(const RunTimes& times, double compute) {
-  // Half a nanosecond of tolerance: converting the end of a step to another clock and back may round.
+  // Allows half a nanosecond, because converting the end of a step to another clock and back may
+  // round.
   return first_ending_after(ClockKind::Compute, times, compute + 0.5, 0);
 }
 

@@ -19,13 +19,13 @@ namespace ui {
 /// ends.
 enum class ClockKind : std::uint8_t { Wall, Compute, Step, Position, Normalised };
 inline constexpr int kClocks = 5;
-/// The clock's name: "wall ms", "compute ms", "steps", "positions", ...
+/// Returns the clock's name: "wall ms", "compute ms", "steps", "positions", ...
 const char* clock_name(ClockKind clock);
-/// Words before the clock's name on the screen Compare, which say how lanes are aligned: "equal ", "aligned by ".
+/// Returns words before the clock's name on the screen Compare, which say how lanes are aligned: "equal ", "aligned by ".
 const char* clock_rule(ClockKind clock);
-/// The engine's clock whose slices are drawn for a clock.
+/// Returns the engine's clock whose slices are drawn for a clock.
 engine::Clock engine_clock(ClockKind clock);
-/// Whether the clock counts steps or positions instead of measuring time.
+/// Returns true if the clock counts steps or positions instead of measuring time.
 constexpr bool counts(ClockKind clock) {
   return clock == ClockKind::Step || clock == ClockKind::Position;
 }
@@ -41,7 +41,7 @@ struct StepSums {
 /// A complete step on all clocks.
 struct StepSpan {
   engine::StepId step = 0;
-  int position = 0;                                        // of the first token it committed
+  int position = 0;                                        // position of the first committed token
   double wall0 = 0, wall1 = 0;                             // ns since the session began
   double compute0 = 0, compute1 = 0;                       // ns of the run's own compute
   float propose = 0, forward = 0, verify = 0, commit = 0;  // shares of the step, sum 1
@@ -54,35 +54,35 @@ struct StepSpan {
 /// All complete steps of a run; extend() appends.
 struct RunTimes {
   engine::RunId run = 0;
-  int first_position = 0;  // of the first generated token
+  int first_position = 0;  // position of the first generated token
   std::deque<StepSpan> steps;
-  std::vector<StepSums> sums_at;  // [i] over the first i * kSumsEvery steps
+  std::vector<StepSums> sums_at;  // [i]: sums over the first i * kSumsEvery steps
   StepSums total;
 
   static constexpr std::size_t kSumsEvery = 16;
-  /// Own compute of all steps, ns.
+  /// Returns the own compute of all steps, ns.
   double end_compute() const { return steps.empty() ? 0 : steps.back().compute1; }
-  /// Own compute of one percent of the run so far, ns.
+  /// Returns the own compute of one percent of the run so far, ns.
   double percent_compute() const { return steps.empty() ? 1 : steps.back().compute1 / 100; }
-  /// Sums of the first n steps.
+  /// Returns the sums of the first n steps.
   StepSums sums(std::size_t n) const;
-  /// Index of a step; steps.size() if the step does not exist or is not complete.
+  /// Returns the index of a step; steps.size() if the step does not exist or is not complete.
   std::size_t index_of(engine::StepId step) const;
 };
 
 /// Appends the steps that were completed since the last call.
 void extend(RunTimes& times, const engine::RunRecord& run);
 
-/// Begin of step `i` on a clock, in ns, steps, positions or percent. Wall time counts from `wall_origin`.
+/// Returns the start of step `i` on a clock, in ns, steps, positions or percent. Wall time counts from `wall_origin`.
 double begin_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
-/// End of step `i` on a clock, in the same units.
+/// Returns the end of step `i` on a clock, in the same units.
 double end_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
-/// Index of the first step that ends after `t` on the clock; steps.size() if no step does.
+/// Returns the index of the first step that ends after `t` on the clock; steps.size() if no step does.
 std::size_t first_ending_after(ClockKind clock,
                                const RunTimes& times,
                                double t,
                                double wall_origin);
-/// The number of steps that are complete at the playhead, which is given as own compute in ns.
+/// Returns the number of steps that are complete at the playhead, which is given as own compute in ns.
 std::size_t steps_shown(const RunTimes& times, double compute);
 /// Converts own compute (ns) to a time on a clock.
 double on_clock(ClockKind clock, const RunTimes& times, double compute, double wall_origin);

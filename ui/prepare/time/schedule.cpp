@@ -23,6 +23,7 @@ using Act = ScheduleAct;
 // Slices narrower than this are drawn as one block.
 constexpr double kBlockPixels = 2;
 
+// Builds the rows of a schedule from its turns and forwards.
 class Builder {
  public:
   explicit Builder(engine::Schedule schedule) { lanes_.schedule = std::move(schedule); }
@@ -68,7 +69,7 @@ class Builder {
            Nanoseconds to,
            std::uint32_t turn,
            std::uint32_t forward = 0) {
-    if (from < 0 || to <= from) return;  // not recorded, or it did not happen
+    if (from < 0 || to <= from) return;  // not recorded, or of no length
     row.slices.push_back({since_origin(from), since_origin(to), turn, forward, act});
     lanes_.end = std::max(lanes_.end, since_origin(to));
   }
@@ -80,6 +81,7 @@ class Builder {
     add(row, Act::BeingVerified, turn.at_target, turn.ended, i);
   }
 
+  // Returns the row of the target: its forwards, and the waits for a draft that end with a recorded forward.
   ScheduleRow target() {
     const engine::Schedule& schedule = lanes_.schedule;
     ScheduleRow made = row(Kind::Target);
@@ -99,7 +101,7 @@ class Builder {
     return made;
   }
 
-  // A turn that keeps its place over several changes of the queue has one slice there.
+  // Adds one row per place of the queue. A turn that keeps its place while the queue changes has one slice there.
   void add_queue() {
     std::vector<ScheduleRow> places;
     for_each_queue_interval(lanes_.schedule, [&](Nanoseconds begin, Nanoseconds end,
@@ -133,7 +135,7 @@ class Builder {
       ScheduleSums sum = row.sums.back();
       if (is_wait(slice.act))
         sum.waited += slice.t1 - slice.t0;
-      else if (slice.act != Act::BeingVerified)  // counts as work of the target
+      else if (slice.act != Act::BeingVerified)  // counts this time as work of the target
         sum.worked += slice.t1 - slice.t0;
       sum.tokens += tokens_of(slice);
       row.sums.push_back(sum);
@@ -202,14 +204,14 @@ void add_slice(ScheduleFigures& figures, const ScheduleSlice& slice, double time
   }
 }
 
-// "branch 0", "branches 0 and 2", "branches 0, 1 and 2".
+// Returns "branch 0", "branches 0 and 2" or "branches 0, 1 and 2".
 std::string branches_words(const std::vector<int>& branches) {
   if (branches.size() == 1) return fmt::format("branch {}", branches[0]);
   return fmt::format("branches {} and {}", fmt::join(branches.begin(), branches.end() - 1, ", "),
                      branches.back());
 }
 
-// The branches whose drafts the target verifies in a time range, in this order, each once.
+// Returns the branches whose drafts the target verifies in a time range, in the order of verification, each once.
 std::vector<int> verified_between(const ScheduleLanes& lanes, double from, double to) {
   std::vector<int> branches;
   const ScheduleRow& target = lanes.rows[0];
@@ -225,7 +227,7 @@ std::vector<int> verified_between(const ScheduleLanes& lanes, double from, doubl
   return branches;
 }
 
-// The branches that draft in a time range.
+// Returns the branches that draft in a time range.
 std::vector<int> drafting_between(const ScheduleLanes& lanes, double from, double to) {
   std::vector<int> branches;
   for (const ScheduleRow& row : lanes.rows) {
@@ -402,7 +404,7 @@ std::string block_sentence(const ScheduleLanes& lanes,
       fmt::format("{}: {} slices in {}, {} of the time working", row_name(row),
                   block.last - block.first, short_time(block.t1 - block.t0), percent(block.worked));
   if (row.kind == Kind::Queue)
-    text = fmt::format("{}: {} turns waited here in {}, one after the other", row_name(row),
+    text = fmt::format("{}: {} turns waited here one after the other, in {}", row_name(row),
                        block.last - block.first, short_time(block.t1 - block.t0));
   if (block.waited > 0) text += fmt::format(", {} waiting", percent(block.waited));
   if (row.kind == Kind::Target) text += fmt::format(", +{} tokens", after.tokens - before.tokens);

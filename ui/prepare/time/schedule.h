@@ -3,7 +3,7 @@
 //   target, verify   forwards with the waits for a draft between them; the results of verification
 //   branch B         its turns: waits for the draft model, drafts, waits for the target, is verified
 //   queue            one row per place, the first place first
-// Times are ns since the begin of the first run.
+// Times are ns since the start of the first run.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct ClockView;
 /// The kind of a row.
 enum class ScheduleRowKind : std::uint8_t { Target, Verify, Branch, Queue };
 
-/// What happens during a slice.
+/// The activity during a slice.
 enum class ScheduleAct : std::uint8_t {
-  Forward,         ///< of the target
-  WaitsForDraft,   ///< of the target
-  Result,          ///< of a verification
+  Forward,         ///< a forward of the target
+  WaitsForDraft,   ///< the target waits for a draft
+  Result,          ///< the result of a verification
   WaitsToDraft,    ///< a branch waits for the draft model
-  Drafts,          //
-  WaitsForTarget,  //
-  BeingVerified,   //
+  Drafts,          ///< a branch drafts
+  WaitsForTarget,  ///< a branch waits for the target
+  BeingVerified,   ///< the target verifies the branch's draft
   InQueue,         ///< a turn has this place of the queue
 };
-/// Whether something waits during the slice.
+/// Returns true if something waits during the slice.
 constexpr bool is_wait(ScheduleAct act) {
   return act == ScheduleAct::WaitsForDraft || act == ScheduleAct::WaitsToDraft ||
          act == ScheduleAct::WaitsForTarget;
@@ -44,25 +44,25 @@ constexpr bool is_wait(ScheduleAct act) {
 struct ScheduleSlice {
   double t0 = 0, t1 = 0;
   std::uint32_t turn =
-      0;  // index in schedule.turns; for a forward or its wait, the first turn that it takes
-  std::uint32_t forward = 0;  // index in schedule.forwards, for a forward
+      0;  // index in schedule.turns; for a forward or the wait before it, the first turn that it verifies
+  std::uint32_t forward = 0;  // index in schedule.forwards, if the slice is a forward
   ScheduleAct act = ScheduleAct::Forward;
 };
 
 /// Sums over slices.
 struct ScheduleSums {
-  double worked = 0, waited = 0;  // ns
-  std::int64_t tokens = 0;        // committed by forwards
+  double worked = 0, waited = 0;  // ns of work, ns of waiting
+  std::int64_t tokens = 0;        // tokens that forwards committed
 };
 
 /// A row.
 struct ScheduleRow {
   ScheduleRowKind kind = ScheduleRowKind::Target;
-  int index = 0;                      // of the branch; or the place in the queue, from 0
-  std::vector<ScheduleSlice> slices;  // by t0, without overlaps
+  int index = 0;                      // number of the branch, or place in the queue, from 0
+  std::vector<ScheduleSlice> slices;  // sorted by t0, without overlaps
   std::vector<ScheduleSums> sums;     // [slices + 1] prefix sums
 };
-/// The label of a row: "branch 1", "queue 1st".
+/// Returns the label of a row: "branch 1", "queue 1st".
 std::string row_name(const ScheduleRow& row);
 
 /// Figures of a time range.
@@ -70,13 +70,13 @@ struct ScheduleFigures {
   double under_way = 0;  // ns in which any branch was active
   double target = 0;     // ns of forwards and verifications
   double target_waits = 0;
-  double waits_to_draft = 0, waits_for_target = 0;  // ns, sums over all branches
+  double waits_to_draft = 0, waits_for_target = 0;  // ns, summed over all branches
   int longest_queue = 0;
   std::int64_t n_forwards = 0, n_tokens = 0;
 
-  /// Share of the active time in which the target computed; -1 without active time.
+  /// Returns the share of the active time in which the target computed; -1 without active time.
   double target_busy() const { return under_way > 0 ? target / under_way : -1; }
-  /// Mean length of the queue over the active time; -1 without active time.
+  /// Returns the mean length of the queue over the active time; -1 without active time.
   double mean_queue() const { return under_way > 0 ? waits_for_target / under_way : -1; }
 };
 
@@ -88,53 +88,53 @@ struct ScheduleLanes {
   std::vector<std::pair<double, double>>
       under_way;  // times in which any branch was active; sorted, disjoint
   double end = 0;
-  ScheduleFigures figures;  // of the whole schedule
+  ScheduleFigures figures;  // figures of the whole schedule
 
-  /// Whether there is no turn.
+  /// Returns true if the schedule has no turns.
   bool empty() const { return schedule.empty(); }
 };
-/// The rows of recorded runs.
+/// Returns the rows of recorded runs.
 ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord> runs);
-/// The rows of a schedule.
+/// Returns the rows of a schedule.
 ScheduleLanes schedule_lanes_of(engine::Schedule schedule);
 
 /// A slice, or several that are too narrow to be drawn one by one.
 struct ScheduleBlock {
   double t0 = 0, t1 = 0;
   std::size_t first = 0, last = 0;  // slices of the row, [first, last)
-  float worked = 0, waited = 0;     // shares of the time of several slices
+  float worked = 0, waited = 0;     // shares of the block's time, for several slices
 
-  /// Whether it contains several slices.
+  /// Returns true if it contains several slices.
   bool is_bucket() const { return last - first > 1; }
 };
-/// Blocks between view.t0 and view.t1, oldest first, about one per pixel at most. The time to find them grows with the number of pixels, not
-/// of slices.
+/// Returns the blocks between view.t0 and view.t1, oldest first, about one per pixel at most. The time to find them grows with the number of pixels,
+/// not of slices.
 std::vector<ScheduleBlock> blocks_in_view(const ScheduleRow& row, const ClockView& view);
-/// Index of the slice at a time; slices.size() if there is none.
+/// Returns the index of the slice at a time; slices.size() if there is none.
 std::size_t slice_at(const ScheduleRow& row, double t);
 
-/// The figures of [from, to].
+/// Returns the figures of [from, to].
 ScheduleFigures figures_between(const ScheduleLanes& lanes, double from, double to);
 
-/// Tokens committed in each of `n` equal parts of the schedule.
+/// Returns the number of tokens committed in each of `n` equal parts of the schedule.
 std::vector<float> tokens_over(const ScheduleLanes& lanes, int n);
 
-/// A slice in a sentence: "Branch 1 waits for the target, 3.1 ms, after branch 0."
+/// Returns a slice in a sentence: "Branch 1 waits for the target, 3.1 ms, after branch 0."
 std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, std::size_t slice);
-/// The same for a block, which may contain several slices.
+/// Returns the same for a block, which may contain several slices.
 std::string block_sentence(const ScheduleLanes& lanes,
                            const ScheduleRow& row,
                            const ScheduleBlock& block);
 
-/// Index of the turn of a run's step; schedule.turns.size() if there is none.
+/// Returns the index of the turn of a run's step; schedule.turns.size() if there is none.
 std::size_t turn_of(const ScheduleLanes& lanes, engine::RunId run, engine::StepId step);
-/// Indices of the slices of a row that belong to a turn; a forward may belong to several turns.
+/// Returns the indices of the slices of a row that belong to a turn; a forward may belong to several turns.
 std::vector<std::size_t> slices_of_turn(const ScheduleLanes& lanes,
                                         const ScheduleRow& row,
                                         std::size_t turn);
-/// The step of a slice.
+/// Returns the step of a slice.
 Place place_of(const ScheduleLanes& lanes, const ScheduleSlice& slice);
-/// From the time at which a turn may draft until its end, as far as recorded.
+/// Returns the time from which a turn may draft and the time of its end, as far as they are recorded.
 std::pair<double, double> time_of(const ScheduleLanes& lanes, const engine::ScheduleTurn& turn);
 
 }  // namespace ui

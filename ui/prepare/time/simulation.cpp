@@ -33,7 +33,8 @@ Nanoseconds stage(float set_ms, double recorded_ms) {
 
 }  // namespace
 
-// In the first round the draft model also reads the prompt, which takes no time in a simulation.
+// Leaves out the first round of each branch, if there are others, because the draft model also
+// reads the prompt in it; in a simulation, prompts take no time.
 double recorded_draft_ms(const engine::Schedule& recorded) {
   Average first, others;
   for (const engine::ScheduleTurn& turn : recorded.turns)

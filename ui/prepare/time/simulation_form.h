@@ -5,12 +5,12 @@
 
 namespace ui {
 
-/// What the user set. Values that were not set are those of the recording; the number of draft models and the policy begin as in the
-/// paper: one draft model per branch, first come first served.
+/// The settings of a simulation. Stage times and the number of branches are those of the recording until the user sets them; the number of
+/// draft models and the policy are initially those of the paper: one draft model per branch, first come first served.
 struct SimulationForm {
   bool on = false;
   float draft_ms = -1, verify_ms = -1;  // time of a stage per round; negative: the recorded mean
-  int n_branches = 0;                   // 0: as recorded
+  int n_branches = 0;                   // number of branches; 0: as recorded
   bool one_draft = false;  // one draft model for all branches instead of one per branch
   std::string policy = "fcfs";
   bool operator==(const SimulationForm&) const = default;

@@ -11,21 +11,23 @@ using engine::BlockRefined;
 using engine::RowTag;
 using engine::StepRecord;
 
-// Maximum number of steps of a token.
+// flow_of() visits at most this many steps.
 constexpr std::size_t kMaxFlow = 512;
 
+// Returns true if a block has reached its fixed point in this step.
 bool converges(const StepRecord& step) {
   return std::any_of(step.blocks.begin(), step.blocks.end(),
                      [](const BlockRefined& b) { return b.converged; });
 }
 
+// Returns true if a block of this step contains the position.
 bool covers(const StepRecord& step, int position) {
   return std::any_of(step.blocks.begin(), step.blocks.end(), [position](const BlockRefined& b) {
     return b.first_pos <= position && position < b.first_pos + static_cast<int>(b.tokens.size());
   });
 }
 
-// The first row that the step proposed for a position; row 0 is at the position after the cache.
+// Returns the first row that the step proposed for a position; row 0 is at the position after the cache.
 int row_at(const StepRecord& step, int position) {
   const engine::TokenTree& tree = step.drafted.tree;
   std::vector<int> depth(tree.token.size(), 0);
@@ -45,7 +47,7 @@ const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) 
   return at != run.tokens.end() && at->pos == position ? &*at : nullptr;
 }
 
-// The step that added the token's n-gram to the pool; -1: the prompt, or none.
+// Returns the step that added the token's n-gram to the pool; -1 if the n-gram is from the prompt or there is none.
 engine::StepId insert_of(const StepRecord& step, const engine::TokenRecord& token) {
   if (token.origin.kind != RowTag::Kind::Guess || !step.pool) return -1;
   engine::StepId born = -1;

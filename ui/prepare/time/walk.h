@@ -1,4 +1,4 @@
-// Targets of the keys that move the view: the next iteration, the next slice of a lane, the next step of a token.
+// Computes where keys move the view to: the next iteration, the next slice of a lane, the next step of a token.
 #pragma once
 
 #include <optional>
@@ -14,21 +14,22 @@ struct RunRecord;
 
 namespace ui {
 
-/// The number of complete steps at the next end of a block, from `n_steps` in a direction. A run with one sliding block has one iteration per
-/// step.
+/// Searches from the state after `n_steps` steps, in a direction, for the nearest state in which a
+/// block has just ended, and returns its number of steps. The first and the last state of the run
+/// count too. If no block of the run has ended, as with a sliding block, every state counts.
 /// @param direction  1 or -1
 /// @return nullopt if the run has no iterations, or no further ones
 std::optional<std::size_t> next_boundary(const engine::RunRecord& run,
                                          std::size_t n_steps,
                                          int direction);
 
-/// The step index of the next slice of a lane after (or before) the step index `from`.
+/// Returns the step index of the next slice of a lane after (or before) the step index `from`.
 std::optional<std::size_t> next_in_lane(const RunTimes& times,
                                         LaneKind lane,
                                         std::size_t from,
                                         int direction);
 
-/// The index of a step in a run, or of the first later one; run.steps.size() if there is none.
+/// Returns the index of a step in a run, or of the first later one; run.steps.size() if there is none.
 std::size_t index_of(const engine::RunRecord& run, engine::StepId step);
 
 /// A step that a token passes through.
@@ -36,11 +37,11 @@ struct FlowStop {
   /// PoolInsert: the token's n-gram entered the pool.
   enum class Kind { PoolInsert, Proposed, Refined, Committed } kind = Kind::Proposed;
   engine::StepId step = 0;
-  int row = -1;  // of the step's tree, if it was proposed
+  int row = -1;  // row of the step's tree if the token was proposed; else -1
   bool operator==(const FlowStop&) const = default;
 };
 
-/// The steps of the token at a position, oldest first: the step that added its n-gram to the pool, the consecutive steps that proposed or
+/// Returns the steps of the token at a position, oldest first: the step that added its n-gram to the pool, the consecutive steps that proposed or
 /// refined the position, and the step that committed it.
 std::vector<FlowStop> flow_of(const engine::RunRecord& run, int position);
 

@@ -34,12 +34,12 @@ const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) 
   return i < run.tokens.size() ? &run.tokens[i] : nullptr;
 }
 
-// The meaning of a token of the prompt.
+// Returns the meaning of a token of the prompt.
 Mean mean_in_prompt(const engine::RunRecord& run, int position) {
   return run.is_approximate_in_prompt(position) ? Mean::Approximate : Mean::Prefix;
 }
 
-// A guess that the run kept after its text without verification.
+// Returns the guess at a position that the run kept after its text without verification; nullptr if there is none.
 const engine::TokenId* approximate_at(const engine::RunRecord& run, int position) {
   if (!run.finished) return nullptr;
   const int first = run.tokens.empty() ? run.first_generated() : run.tokens.back().pos + 1;
@@ -49,10 +49,10 @@ const engine::TokenId* approximate_at(const engine::RunRecord& run, int position
 }
 
 std::string probe_words(float score) {
-  return fmt::format("{:.2f} of the window's mean", score);
+  return fmt::format("{:.2f} x the mean of the window", score);
 }
 
-// The row that the probe after a window attends to most.
+// Adds the row that the answer probe attends to most.
 void add_probe_rows(PlaceFacts& facts, const engine::Verified& v) {
   const auto most = std::ranges::max_element(v.probe);
   if (most == v.probe.end() || *most < 0) return;
@@ -118,7 +118,7 @@ void add_probabilities(PlaceFacts& facts, const engine::StepRecord& step, int ro
     facts.rows.emplace_back("p / q", fmt::format("{:.2f}", p / q), Truth::Derived);
 }
 
-// The row that proposed a committed token; -1: none.
+// Returns the row that proposed a committed token; -1 if there is none.
 int row_of(const engine::StepRecord& step, const engine::TokenRecord& token) {
   const engine::TokenTree& tree = step.drafted.tree;
   for (int row = 0; row < tree.n_rows(); ++row) {
@@ -132,7 +132,7 @@ int row_of(const engine::StepRecord& step, const engine::TokenRecord& token) {
   return -1;
 }
 
-// Adds the forwards of the draft model.
+// Adds the number, rows and time of the draft model's forwards.
 void add_draft_rows(PlaceFacts& facts, const engine::StepRecord& step) {
   if (step.drafted.forwards.empty()) return;
   double sum = 0;
@@ -188,7 +188,7 @@ std::optional<engine::StepRecord> step_of(const engine::RunRecord& run, engine::
 std::string describe_step(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const engine::StepRecord& step) {
-  // The step begins before its draft is computed; its rows are known with the draft.
+  // A step begins before its draft is computed, so its rows are unknown until the draft is complete.
   if (!step.has_committed && step.begun.n_rows == 0)
     return fmt::format("Step {} is running: drafting.", step.begun.step);
   if (!step.has_committed)
@@ -261,7 +261,7 @@ struct ChosenToken {
   Mean mean = Mean::Prefix;
 };
 
-// The committed tokens and the tokens of the prompt among several places; rejected proposals are not part of the text.
+// Returns the committed tokens and the tokens of the prompt among several places, without rejected proposals.
 std::vector<ChosenToken> tokens_of(const engine::RunRecord& run, const Chosen& chosen) {
   std::vector<ChosenToken> tokens;
   for (const Place& place : chosen.places()) {
@@ -277,7 +277,7 @@ std::vector<ChosenToken> tokens_of(const engine::RunRecord& run, const Chosen& c
   return tokens;
 }
 
-// "accepted 4, bonus 2".
+// Returns the number of tokens by meaning: "accepted 4, bonus 2".
 std::string by_meaning(const std::vector<ChosenToken>& tokens) {
   std::string text;
   for (int mean = 0; mean < kMeans; ++mean) {
@@ -293,7 +293,7 @@ std::string by_meaning(const std::vector<ChosenToken>& tokens) {
 
 struct StepTotals {
   std::int64_t n = 0, tokens = 0, proposed = 0, accepted = 0, rejected = 0;
-  double own = 0;  // ns
+  double own = 0;  // own compute, ns
 };
 
 StepTotals totals_of(const engine::RunRecord& run, const Chosen& chosen) {

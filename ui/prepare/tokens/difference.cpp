@@ -13,19 +13,19 @@ namespace {
 
 using Runs = std::vector<const engine::RunRecord*>;
 
-// The letter of a run among those shown side by side; '?' if it is not shown.
+// Returns the letter of a run among those shown side by side; '?' if it is not shown.
 char letter_among(const Runs& runs, const engine::RunRecord* run) {
   const auto at = std::ranges::find(runs, run);
   return at == runs.end() ? '?' : static_cast<char>('A' + (at - runs.begin()) % 26);
 }
 
-// A run with plain decoding as a baseline, and the letters of the lanes measured against it: "B, D".
+// A baseline run of plain decoding, and the letters of the lanes that are compared with it: "B, D".
 struct Against {
   const engine::RunRecord* baseline;
   std::string lanes;
 };
 
-// The baselines of all lanes. A run that is only its own baseline is omitted unless there is no other.
+// Returns the baselines of all lanes. A run that is a baseline only of itself is omitted unless there is no other.
 std::vector<Against> baselines_of(const engine::Timeline& timeline, const Runs& runs) {
   std::vector<Against> found;
   const engine::RunRecord* alone = nullptr;
@@ -96,16 +96,14 @@ std::string how_measured(const engine::Timeline& timeline, const Runs& runs) {
     }
     return fmt::format(
                "Speed-ups are ratios of own compute{}: plain decoding of this prompt by the lane's "
-               "own model "
-               "in the same session. ",
+               "own model in the same session. ",
                each) +
            text;
   }
   if (is_shown(baselines.front()))
     return fmt::format(
                "Speed-ups are ratios of own compute against {}, plain decoding of this prompt in "
-               "the same "
-               "session. ",
+               "the same session. ",
                letter_among(runs, baselines.front().baseline)) +
            text;
   return "Speed-ups are ratios of own compute against plain decoding of this prompt in the same "

@@ -40,7 +40,7 @@ inline constexpr std::array<DifferenceRow, 9> kDifferenceRows{{
 
 /// The figures of a lane.
 struct LaneFigures {
-  std::string letter;  // "A"
+  std::string letter;  // the lane's letter: "A"
   std::string decoder;
   std::array<std::string, kDifferenceRows.size()> values;
 };
@@ -50,16 +50,16 @@ LaneFigures lane_figures(const engine::Timeline& timeline,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps);
-/// The same from a tally of each lane that was computed before.
+/// The same, from numbers that were computed before.
 LaneFigures lane_figures(const Numbers& numbers,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps);
-/// Sentences on how the speed-ups were measured and against which lane: plain decoding by the lane's own model. Lanes have the letters that
+/// Returns sentences on how the speed-ups were measured and against which lane: plain decoding by the lane's own model. Lanes have the letters that
 /// they are shown with.
 std::string how_measured(const engine::Timeline& timeline,
                          const std::vector<const engine::RunRecord*>& runs);
-/// The table in Markdown.
+/// Returns the table in Markdown.
 std::string as_markdown(std::span<const LaneFigures> lanes);
 
 }  // namespace ui

@@ -16,12 +16,13 @@ namespace {
 
 // Rounding error of a sum of recorded f32 probabilities.
 constexpr double kRounding = engine::kMaxRejectionTokens * 0x1p-24;
-// If an interval is wider, the panel adds a sentence that explains why.
-constexpr double kVague = 0.1;
+// omission_words() explains an interval that is wider than this.
+constexpr double kWideInterval = 0.1;
 constexpr double kLargestVocabulary = 1 << 22;
 
-// Bounds of the sum of the powers of `n` probabilities with a given sum and maximum `most`. For a power > 1 the sum is largest if few tokens
-// have everything and smallest if all are equal; for a power < 1 it is the other way round.
+// Returns bounds of the sum of p^power over `n` probabilities p with sum `share` and maximum
+// `most`. For a power > 1 the sum is largest if few tokens have the whole share and smallest if all
+// are equal; for a power < 1 the opposite holds.
 Interval power_sum(double share, const Unrecorded& others, double power) {
   if (share <= 0 || others.n < 1) return {};
   const double alike = others.n * std::pow(share / others.n, power);
@@ -36,6 +37,7 @@ Interval min_of(const Interval& a, const Interval& b) {
   return {std::min(a.low, b.low), std::min(a.high, b.high)};
 }
 
+// Returns the maximum number of unrecorded tokens with a positive probability; 0 if the recorded ones have the whole mass.
 double n_unrecorded(const DistributionsSource& source,
                     const std::vector<float>& distribution,
                     int top_k) {
@@ -50,8 +52,8 @@ double n_unrecorded(const DistributionsSource& source,
   return std::max(0.0, n);
 }
 
-// A record lists the emitted token and the candidates, then the most likely tokens; the last of these is at least as likely as every token
-// that was not recorded.
+// Returns the maximum probability of an unrecorded token. A record lists the emitted token and the candidates, then the most likely tokens;
+// the last of these is at least as likely as every token that was not recorded.
 double most_unrecorded(const engine::StepRecord& step, const engine::RejectionDetail& w) {
   const engine::TokenTree& tree = step.drafted.tree;
   std::set<engine::TokenId> named;
@@ -69,6 +71,7 @@ float option_number(const engine::RunStarted& started, const char* name, float o
   return found == started.options.end() ? otherwise : std::strtof(found->second.c_str(), nullptr);
 }
 
+// Returns the names of the filters that remove tokens by probability; empty: none.
 std::string cut_words(float top_p, float min_p) {
   if (top_p < 1) return min_p > 0 ? "top p and min p" : "top p";
   return min_p > 0 ? "min p" : "";
@@ -151,9 +154,9 @@ DistributionsAt distributions_at(const DistributionsSource& source,
 std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step) {
   if (!uses_rejection(started))
-    return "The distributions of these tokens were not recorded, because tokens were compared. "
-           "With rejection "
-           "sampling at a temperature above 0, a run records up to 8 tokens of each distribution.";
+    return "The distributions were not recorded, because this run verifies by comparing tokens. "
+           "With rejection sampling at a temperature above 0, a run records up to 8 tokens of each "
+           "distribution.";
   return step.verified.rejection_details.empty() ? "No distribution of this step was recorded."
                                                  : "";
 }
@@ -176,7 +179,7 @@ std::string omission_words(const DistributionsSource& source,
   if (!distributions.q.of.empty() && !source.draft_follows)
     add(fmt::format("q does not change: the draft has its own temperature, {:g}.",
                     source.draft_temperature));
-  if (distributions.kept.wide() > kVague || distributions.p.rest.wide() > kVague)
+  if (distributions.kept.wide() > kWideInterval || distributions.p.rest.wide() > kWideInterval)
     add(fmt::format(
         "Too few tokens of these distributions are recorded to compute them exactly at {:.2f}; "
         "bounds are shown.",

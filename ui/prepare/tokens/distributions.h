@@ -26,7 +26,7 @@ struct Interval {
   /// Its middle.
   double middle() const { return (low + high) / 2; }
 };
-/// "0.312"; "0.30 to 0.34" if the interval is wider than 0.001.
+/// Returns "0.312", or "0.30 to 0.34" if the interval is wider than 0.001.
 std::string words_of(const Interval& value);
 
 /// Bounds on the tokens of a distribution that were not recorded.
@@ -37,8 +37,8 @@ struct Unrecorded {
 
 /// A distribution at another temperature.
 struct DistributionAt {
-  std::vector<Interval> of;  // [recorded tokens]
-  Interval rest;             // of all other tokens together
+  std::vector<Interval> of;  // [n_recorded] probability of each recorded token
+  Interval rest;             // probability of all other tokens together
 };
 /// Converts recorded probabilities from one temperature to another.
 /// @param distribution  recorded probabilities at temperature `from`; the other tokens share the rest
@@ -59,25 +59,25 @@ struct DistributionsAt {
 struct DistributionsSource {
   float temperature = 0, draft_temperature = 0;
   bool draft_follows = true;       // the draft uses the target's temperature
-  int top_k = 0, draft_top_k = 0;  // 0: all
+  int top_k = 0, draft_top_k = 0;  // 0: all tokens
   std::string cut, draft_cut;      // the filters: "top p", "top p and min p"; empty: none
   int vocab_size = 0;              // 0: unknown
 };
-/// The settings of a run.
+/// Returns the settings of a run.
 DistributionsSource distributions_source(const engine::Timeline& timeline,
                                          const engine::RunRecord& run);
 
-/// The distributions after one row at a temperature of the target; the draft follows unless it has its own temperature.
+/// Returns the distributions after one row at a temperature of the target; the draft follows unless it has its own temperature.
 DistributionsAt distributions_at(const DistributionsSource& source,
                                  const engine::StepRecord& step,
                                  const engine::RejectionDetail& rejection_details,
                                  float temperature);
 
-/// The reason why a run's distributions cannot be converted to another temperature; empty if they
+/// Returns the reason why a run's distributions cannot be converted to another temperature; empty if they
 /// can.
 std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step);
-/// Sentences on what the recomputed distributions omit; empty if nothing.
+/// Returns sentences on what the recomputed distributions omit; empty if nothing.
 std::string omission_words(const DistributionsSource& source,
                            const DistributionsAt& distributions,
                            float temperature);

@@ -11,8 +11,8 @@ namespace ui {
 
 /// Adjacent rows with the same purpose.
 struct MaskRegion {
-  std::string name;        // "draft, depth 2", "draft head 2", "window, level 0"
-  std::string short_name;  // "d2", "h2", "w0"
+  std::string name;        // the name: "draft, depth 2", "draft head 2", "window, level 0"
+  std::string short_name;  // the short name: "d2", "h2", "w0"
   int first = 0, last = 0;
 };
 
@@ -20,16 +20,16 @@ struct MaskRegion {
 struct Mask {
   std::vector<std::vector<int>>
       sees;  // [rows] the rows that a row attends to, ascending; the row itself is last
-  std::vector<MaskRegion> regions;  // in the order of the rows
-  /// Whether a row attends to another.
+  std::vector<MaskRegion> regions;  // the regions in the order of the rows
+  /// Returns true if a row attends to another.
   bool seen(int row, int other) const;
 };
 
-/// The mask of a token tree.
-/// @param by_heads  draft heads propose (row_origin.h)
+/// Returns the mask of a token tree.
+/// @param by_heads  true if draft heads propose (row_origin.h)
 Mask mask_of(const engine::TokenTree& tree, bool by_heads = false);
 
-/// The headings above the regions: the name, the short name if the name is too wide, or nothing.
+/// Returns the headings above the regions: the name, the short name if the name is too wide, or nothing.
 /// @param cell   width of a column
 /// @param right  width from the first column to the edge, which the last heading may use
 /// @param width  computes the width of a text

@@ -21,7 +21,7 @@ int child_of(const engine::TokenTree& tree, int parent, engine::TokenId token) {
 
 }  // namespace
 
-// N-grams with a common beginning share rows, so an n-gram is found by following its tokens from the root.
+// N-grams with a common beginning share rows, so the rows of an n-gram are found by following its tokens from the root.
 std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step) {
   std::vector<PoolCandidate> all;
   if (!step.pool) return all;
@@ -44,7 +44,7 @@ std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step) {
   return all;
 }
 
-// Looks for a window column that contains the n-gram, from the first level down.
+// Searches for a window column whose cells, from the first level down, contain the n-gram.
 std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram) {
   const WindowGrid window = window_grid(step);
   const engine::TokenTree& tree = step.drafted.tree;
@@ -53,7 +53,7 @@ std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolN
     std::vector<int> rows;
     for (const std::vector<int>& level : window.row_of)
       rows.push_back(column < level.size() ? level[column] : -1);
-    if (column == 0 && rows[0] < 0) rows[0] = 0;  // the last committed token heads the first column
+    if (column == 0 && rows[0] < 0) rows[0] = 0;  // the first cell is the last committed token
     bool same = std::ranges::none_of(rows, [](int row) { return row < 0; });
     for (std::size_t i = 0; same && i < rows.size(); ++i)
       same = tree.token[rows[i]] == (i == 0 ? ngram.first : ngram.rest[i - 1]);

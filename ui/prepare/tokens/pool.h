@@ -18,20 +18,20 @@ namespace ui {
 /// An n-gram of the pool.
 struct PoolEntry {
   engine::PoolNgram ngram;
-  engine::StepId last_tried = -1, last_hit = -1;  // -1: never
+  engine::StepId last_tried = -1, last_hit = -1;  // steps; -1: never
 };
 
 /// An n-gram that a step proposed, and its result.
 struct PoolCandidate {
   engine::PoolNgram ngram;
-  /// The rows of the step's tree that hold its tokens from the second on; only rows that were
-  /// computed.
+  /// The rows of the step's tree that hold the n-gram's tokens from the second on. Rows that were
+  /// not computed are left out.
   std::vector<int> rows;
-  int n_accepted = 0;  // leading rows that were accepted
+  int n_accepted = 0;  // number of leading rows that were accepted
 };
-/// The candidates of a step, in the order of the pool.
+/// Returns the candidates of a step, in the order of the pool.
 std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step);
-/// The window cells from which an n-gram was read, as rows of the step's tree in the order of
+/// Returns the window cells from which an n-gram was read, as rows of the step's tree in the order of
 /// tokens. The last token of the n-gram is the target's choice after the last cell. Empty if the
 /// n-gram was read from the text.
 std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram);
@@ -41,7 +41,7 @@ struct PoolState {
   engine::RunId run = 0;
   std::size_t n_steps = 0;
   std::map<std::pair<engine::TokenId, std::vector<engine::TokenId>>, PoolEntry> entries;
-  int n_keys = 0, n_ngrams = 0;  // as reported last
+  int n_keys = 0, n_ngrams = 0;  // sizes that the decoder reported last
 
   /// The last result of rows_in_view().
   struct Rows {
@@ -49,7 +49,7 @@ struct PoolState {
     PoolOrder order = PoolOrder::Newest;
     std::string filter;
     std::vector<const PoolEntry*> entries;
-    std::size_t n_found = 0;  // before the limit
+    std::size_t n_found = 0;  // number of matching entries, without the limit
     /// The number of n-grams found, by their first token.
     std::map<engine::TokenId, int> n_by_first;
   } rows;
@@ -60,7 +60,7 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
 
 /// Returns the text of an n-gram.
 using TextOfNgram = std::function<std::string(const engine::PoolNgram&)>;
-/// The entries whose text contains `filter`, in an order, at most `limit`.
+/// Returns the entries whose text contains `filter`, in an order, at most `limit`.
 const PoolState::Rows& rows_in_view(PoolState& pool,
                                     PoolOrder order,
                                     const std::string& filter,

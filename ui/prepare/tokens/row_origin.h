@@ -11,9 +11,9 @@ struct RunRecord;
 
 namespace ui {
 
-/// Whether draft heads propose in a run (its options have a tree of ranks). Head d then fills depth d of the tree.
+/// Returns true if draft heads propose in a run (its options have a tree of ranks). Head d then fills depth d of the tree.
 bool drafts_by_heads(const engine::RunRecord& run);
-/// The origin: "pool: guess 2, token 1", "draft: depth 2, rank 0", "draft head 2, rank 0".
+/// Returns the origin: "pool: guess 2, token 1", "draft: depth 2, rank 0", "draft head 2, rank 0".
 std::string row_origin(engine::RowTag tag, bool by_heads);
 
 }  // namespace ui

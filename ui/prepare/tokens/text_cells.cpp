@@ -26,7 +26,7 @@ bool put_pilcrows(std::string& text, const std::string& sign) {
   return found;
 }
 
-// Columns after Unicode's East Asian Width, by blocks.
+// Returns the number of columns of a character, from the blocks of Unicode's East Asian Width.
 int columns_of(std::uint32_t code) {
   struct Block {
     std::uint32_t first, last;
@@ -64,6 +64,7 @@ TextCell cell_of(const engine::Timeline& timeline,
   return cell;
 }
 
+// Returns the own compute of a step per committed token, ns.
 double cost_of(const engine::StepHead& step) {
   const engine::StepEnded& e = step.ended;
   const double own = static_cast<double>(e.propose + e.forward + e.verify + e.commit);
@@ -108,6 +109,7 @@ void add_committed(std::vector<TextCell>& cells,
   }
 }
 
+// Returns the cell of a proposed row.
 TextCell proposal(const engine::Timeline& timeline,
                   const engine::RunRecord& run,
                   const engine::StepRecord& step,
@@ -160,6 +162,7 @@ void add_proposed(std::vector<TextCell>& cells,
   }
 }
 
+// Adds the guesses of the last refined block, from `position` on.
 void add_block(std::vector<TextCell>& cells,
                const engine::Timeline& timeline,
                const engine::RunRecord& run,

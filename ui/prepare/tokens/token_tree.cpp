@@ -39,7 +39,7 @@ class Maker {
   }
 
  private:
-  // The row of the last committed token, the parent of the proposals.
+  // Returns the row of the last committed token, the parent of the proposals.
   int root_row() const {
     for (int row = 0; row < step_.drafted.tree.n_rows(); ++row)
       if (!is_proposal(step_.drafted.tree.tag[row].kind) && !children_[row].empty()) return row;
@@ -52,7 +52,7 @@ class Maker {
            fate_of(step_, row) != Mean::Rejected;
   }
 
-  // A row of the step in progress has no result yet, only an origin.
+  // Returns the meaning of a row; a row of the step in progress has no result yet, only an origin.
   Mean mean_of(int row) const {
     const Mean fate = fate_of(step_, row);
     const bool drafted = step_.drafted.tree.tag[row].kind == engine::RowTag::Kind::Draft;
@@ -107,7 +107,7 @@ class Maker {
 
   const engine::StepRecord& step_;
   float below_;
-  std::vector<std::vector<int>> children_;  // [rows] only proposals
+  std::vector<std::vector<int>> children_;  // [n_rows] children that are proposals
   TreeLayout layout_;
 };
 
@@ -124,7 +124,7 @@ float value_at(const std::vector<float>& list, int row) {
 
 std::vector<std::string> head_columns(const TreeLayout& layout) {
   std::vector<std::string> names(static_cast<std::size_t>(layout.n_columns));
-  for (const TreeNode& node : layout.nodes)  // the bonus token may be after the last
+  for (const TreeNode& node : layout.nodes)  // the bonus token may be after the last draft head
     if (node.depth > 0 && node.row >= 0)
       names[static_cast<std::size_t>(node.depth)] = fmt::format("draft head {}", node.depth);
   return names;

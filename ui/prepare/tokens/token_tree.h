@@ -11,15 +11,15 @@ namespace ui {
 
 /// A node.
 struct TreeNode {
-  int row = -1;  // of the step's tree; -1: the bonus token
+  int row = -1;  // row of the step's tree; -1: the bonus token
   engine::TokenId token = 0;
   int parent = -1;  // index of an earlier node; -1: this is the root
-  int depth = 0;    // column
-  int line = 0;     // from the top
+  int depth = 0;    // depth in the tree, the column
+  int line = 0;     // line from the top
   Mean mean = Mean::Prefix;
-  bool on_path = false;    // it is committed
+  bool on_path = false;    // the token is committed
   float q = -1, p = -1;    // probability under draft and target; -1: not recorded
-  int n_hidden_below = 0;  // hidden rows below it
+  int n_hidden_below = 0;  // number of hidden rows below the node
 };
 
 /// All nodes.
@@ -33,15 +33,15 @@ struct TreeLayout {
 /// @param below  proposals with a lower q that were not verified are hidden, with everything below them
 TreeLayout tree_layout(const engine::StepRecord& step, float below);
 
-/// The headings of the columns if draft heads propose: the name of the head, or "" for a column without one.
+/// Returns the headings of the columns if draft heads propose: the name of the head, or "" for a column without one.
 std::vector<std::string> head_columns(const TreeLayout& layout);
 
-/// The last accepted proposal, else the bonus token, else the root. The layout must not be empty.
+/// Returns the last accepted proposal, else the bonus token, else the root. The layout must not be empty.
 const TreeNode& end_of_path(const TreeLayout& layout);
 
-/// Whether a row is a proposal, not the last committed token, a window cell or a probe.
+/// Returns true if a row is a proposal, not the last committed token, a window cell or a probe.
 bool is_proposal(engine::RowTag::Kind kind);
-/// The value of a row in a recorded list; -1 if it was not recorded.
+/// Returns the value of a row in a recorded list; -1 if it was not recorded.
 float value_at(const std::vector<float>& list, int row);
 
 }  // namespace ui

@@ -10,10 +10,10 @@ namespace {
 
 using engine::BlockRefined;
 
-// Steps to search for a block: decoders with blocks report one nearly every step.
+// Number of steps that are searched for a block; decoders with blocks report one in nearly every step.
 constexpr std::size_t kMaxLookBack = 4096;
 
-// The iterations of one block or of consecutive sliding blocks, newest first.
+// Returns the iterations of one block or of consecutive sliding blocks, newest first.
 std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
                                            std::size_t n_steps,
                                            std::size_t max_rows,
@@ -25,7 +25,7 @@ std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
     if (shown.empty() && n_steps - i > kMaxLookBack) return shown;
     if (run.steps.head(i).n_blocks == 0) continue;
     const engine::StepRecord step = run.steps[i];
-    if (step.blocks.empty()) return shown;  // dropped, like everything before
+    if (step.blocks.empty()) return shown;  // this state and all earlier ones were dropped
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
       if (shown.empty() && block >= 0 && b.block != block) continue;
@@ -41,7 +41,7 @@ std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
   return shown;
 }
 
-// Tokens committed by the steps shown, by position.
+// Returns the tokens committed by the steps shown, by position.
 std::map<int, engine::TokenId> known_tokens(const engine::RunRecord& run,
                                             std::size_t n_steps,
                                             int first,
@@ -58,6 +58,8 @@ std::map<int, engine::TokenId> known_tokens(const engine::RunRecord& run,
   return known;
 }
 
+// Returns the row of an iteration.
+// @param proved_before  the first position that earlier iterations did not prove final
 GridRow row_of(const BlockRefined& b, int first_position, int proved_before) {
   GridRow row;
   row.step = b.step;
@@ -81,6 +83,7 @@ GridRow row_of(const BlockRefined& b, int first_position, int proved_before) {
   return row;
 }
 
+// Returns the cell of the previous iteration in the same column, or nullptr.
 const GridCell* above(const Grid& grid, std::size_t row, int column) {
   if (row == 0) return nullptr;
   const GridRow& up = grid.rows[row - 1];
@@ -88,6 +91,7 @@ const GridCell* above(const Grid& grid, std::size_t row, int column) {
   return i >= 0 && i < static_cast<int>(up.cells.size()) ? &up.cells[i] : nullptr;
 }
 
+// Compares each cell with the cell above it.
 void mark_changes(Grid& grid) {
   for (std::size_t r = 0; r < grid.rows.size(); ++r) {
     GridRow& row = grid.rows[r];
@@ -100,7 +104,8 @@ void mark_changes(Grid& grid) {
   }
 }
 
-// From the last row up: a token is stationary if it is correct, stays correct in every later row, and follows an incorrect token.
+// Marks stationary tokens, from the last row up: a token is stationary if it is correct, stays correct in every later row, and follows an
+// incorrect token.
 void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& known) {
   std::vector<bool> right_below(static_cast<std::size_t>(grid.n_columns), true);
   for (std::size_t r = grid.rows.size(); r-- > 0;) {
@@ -121,7 +126,7 @@ void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& know
   }
 }
 
-// The counts of a block whose states are all known, from the initial guess to the fixed point or to
+// Returns the counts of a block whose states are all known, from the initial guess to the fixed point or to
 // the iteration in which the text ended. Positions after the end of the text are not counted.
 std::optional<engine::TrajectoryCounts> counts_of_whole(std::span<const BlockRefined> shown,
                                                         const std::map<int, engine::TokenId>& known,
@@ -132,7 +137,7 @@ std::optional<engine::TrajectoryCounts> counts_of_whole(std::span<const BlockRef
   while (n < shown.front().tokens.size() && known.contains(first + static_cast<int>(n))) n++;
   std::vector<std::vector<engine::TokenId>> points;
   for (const BlockRefined& b : shown) {
-    if (b.first_pos != first || b.tokens.size() < n) return std::nullopt;  // a sliding block
+    if (b.first_pos != first || b.tokens.size() < n) return std::nullopt;  // the block slides
     points.emplace_back(b.tokens.begin(), b.tokens.begin() + static_cast<std::ptrdiff_t>(n));
   }
   if (n == 0) return std::nullopt;
@@ -208,16 +213,16 @@ Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hind
   return grid;
 }
 
-// Searches backwards, so the first state found of a block is its last.
+// The search runs backwards, so the first state that it finds of a block is the block's last state.
 FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit) {
   FoldedBlocks folded;
   n_steps = std::min(n_steps, run.steps.size());
-  int newest = -1, at = -1;  // blocks
+  int newest = -1, at = -1;  // numbers of blocks
   for (std::size_t i = n_steps; i-- > 0 && !folded.more_before;) {
     if (n_steps - i > kMaxLookBack) folded.more_before = true;
     if (run.steps.head(i).n_blocks == 0) continue;
     const engine::StepRecord step = run.steps[i];
-    if (step.blocks.empty()) folded.more_before = true;  // dropped, like everything before
+    if (step.blocks.empty()) folded.more_before = true;  // this and all earlier states were dropped
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
       if (newest < 0) newest = b.block;
@@ -279,7 +284,8 @@ WindowGrid window_grid(const engine::StepRecord& step) {
   for (auto& [ngram, rows] : guesses) {
     std::sort(rows.begin(), rows.end());
     std::vector<int>& list = grid.candidates.emplace_back();
-    // N-grams with a common beginning share its rows, which carry the index of the first of them.
+    // N-grams with a common beginning share the rows of that beginning. Such a row has the index of
+    // the first of these n-grams.
     for (int row = tree.parent[rows.front().second];
          row >= 0 && tree.tag[row].kind == engine::RowTag::Kind::Guess; row = tree.parent[row])
       list.insert(list.begin(), row);

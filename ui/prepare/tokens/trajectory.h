@@ -21,18 +21,18 @@ namespace ui {
 struct GridCell {
   engine::TokenId token = 0;
   Mean mean = Mean::Guess;
-  bool changed = false;   // differs from the row above
-  bool hidden = false;    // by only_changes()
-  int unchanged_for = 0;  // iterations
+  bool changed = false;   // the token differs from the one in the row above
+  bool hidden = false;    // hidden by only_changes()
+  int unchanged_for = 0;  // number of iterations without a change
 };
 
 /// An iteration.
 struct GridRow {
   engine::StepId step = 0;
   int block = 0, iteration = 0;
-  int first_column = 0;  // of cells[0]
+  int first_column = 0;  // column of cells[0]
   std::vector<GridCell> cells;
-  int n_proved = 0;        // tokens that this iteration proved final
+  int n_proved = 0;        // number of tokens that this iteration proved final
   int final_column = 0;    // columns before it are proved final
   int correct_column = 0;  // columns before it are correct in hindsight
   bool converged = false;
@@ -43,15 +43,15 @@ struct Grid {
   int first_position = 0;
   int n_columns = 0;
   std::vector<GridRow> rows;
-  int n_rows_left_out = 0;   // older iterations of the same block
-  int n_fast_forward = 0;    // tokens proved by iterations that proved two or more
-  int n_rows_unchanged = 0;  // removed by only_changes()
+  int n_rows_left_out = 0;   // number of older iterations that were omitted
+  int n_fast_forward = 0;    // tokens proved by iterations that proved at least two
+  int n_rows_unchanged = 0;  // number of rows that only_changes() removed
   bool hindsight = false;
   /// The counts of the decoder's metrics for a complete block, in hindsight.
   std::optional<engine::TrajectoryCounts> counts;
 };
 
-/// The last block refined by the first `n_steps` steps, with at most `max_rows` of its iterations; empty if no step refined a block. A
+/// Returns the last block refined by the first `n_steps` steps, with at most `max_rows` of its iterations; empty if no step refined a block. A
 /// sliding block, whose first position changes with each step, gives a staircase.
 /// @param block  the number of another block; -1: the last
 Grid trajectory_grid(const engine::RunRecord& run,
@@ -60,7 +60,7 @@ Grid trajectory_grid(const engine::RunRecord& run,
                      std::size_t max_rows = 40,
                      int block = -1);
 
-/// The grid of a converged block, from its states. Its rows are the initial guess, every iteration,
+/// Returns the grid of a converged block, from its states. Its rows are the initial guess, every iteration,
 /// and a last iteration without a change, which proves the remaining tokens final.
 /// @param states  [0] is the guess, the last is the fixed point; all of one length, at least one
 Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hindsight);
@@ -69,7 +69,7 @@ Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hind
 struct FoldedBlock {
   int block = 0;
   int n_iterations = 0;
-  std::size_t n_steps = 0;  // including its last iteration
+  std::size_t n_steps = 0;  // number of steps up to its last iteration
   int first_position = 0;
   std::vector<engine::TokenId> tokens;  // its fixed point
 };
@@ -78,10 +78,10 @@ struct FoldedBlocks {
   std::vector<FoldedBlock> blocks;  // oldest first
   bool more_before = false;         // older blocks were omitted, or their states were dropped
 };
-/// The newest `limit` blocks before the last one that the first `n_steps` steps refined.
+/// Returns the newest `limit` blocks before the last one that the first `n_steps` steps refined.
 FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit);
 
-/// The result of a proposed row as a meaning.
+/// Returns the result of a proposed row as a meaning.
 Mean fate_of(const engine::StepRecord& step, int row);
 
 /// Hides the tokens that an iteration neither changed nor proved final. Removes rows of which all
@@ -94,7 +94,7 @@ struct WindowGrid {
   std::vector<std::vector<int>> candidates;  // rows of each candidate n-gram in order,
                                              // including those shared with others
 };
-/// The window of a step.
+/// Returns the window of a step.
 WindowGrid window_grid(const engine::StepRecord& step);
 
 }  // namespace ui

@@ -38,7 +38,7 @@ TEST(Drafter, the_cache_equals_a_fresh_prefill_after_every_step) {
           const auto text = lane.sequence.tokens();
           ASSERT_LT(n, text.size());
           if (!lane.sequence.finished()) {
-            ASSERT_GE(n + 2, text.size());  // one or two tokens are missing
+            ASSERT_GE(n + 2, text.size());  // the draft's cache lacks one or two tokens
           }
           Sequence fresh({text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n) + 1},
                          draft->make_cache());
@@ -55,7 +55,7 @@ TEST(Drafter, the_cache_equals_a_fresh_prefill_after_every_step) {
   }
 }
 
-// The distributions of a step's rows, recomputed from the sequence before them.
+// Recomputes the target's distribution after each row of the tree.
 std::vector<std::vector<double>> distributions_of(LanguageModel& model,
                                                   const std::vector<TokenId>& text,
                                                   const TokenTree& tree,

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-/// Heads that guess like a toy of this shape.
+/// Draft heads with the predictions of a toy model of this shape.
 struct Guesser {
   explicit Guesser(const ToyShape& shape) : medusa(shape, 4), chimera(shape, 4) {}
   DraftHeads* of(const std::string& decoder) {
@@ -47,7 +47,7 @@ struct Form {
 const std::vector<Form> kForms{
     {"medusa", {}}, {"chimera", {{"drafting", "chain"}}}, {"chimera", {{"drafting", "branch"}}}};
 
-/// A prompt whose last token is the toy's own choice, as Medusa's heads assume.
+/// A prompt whose last token is the toy model's own choice, as Medusa's heads assume.
 std::vector<TokenId> prompt_it_would_write(ToyModel& model) {
   std::vector<TokenId> prompt{1, 2};
   Job one;
@@ -84,7 +84,7 @@ TEST(HeadTree, any_heads_and_tree_give_the_plain_output) {
     ASSERT_EQ(found.tokens, ar.tokens) << described(job);
     ASSERT_EQ(found.stop, ar.stop) << described(job);
     EXPECT_LE(found.n_steps, ar.n_steps) << described(job);
-    // Counts which head proposed each accepted token, including the last one.
+    // The counts per head sum to all accepted tokens, including the last one.
     double n_told = 0;
     for (const auto& [name, value] : found.metrics)
       if (name.starts_with("head_") && name.ends_with("_accepted")) n_told += value;
@@ -106,7 +106,7 @@ TEST(HeadTree, correct_heads_give_one_token_per_level_plus_one) {
       job.limits.max_tokens = 1 + 5 * (depth + 1);
       const Outcome found = run(model, prompt_it_would_write(model), job);
       std::vector<int> expected(6, depth + 1);
-      expected.back() = 1;  // all requested tokens; the first step drafts like any other
+      expected.back() = 1;  // the last requested token
       EXPECT_EQ(found.emitted_per_step, expected) << described(job);
     }
   }
@@ -120,7 +120,7 @@ TEST(HeadTree, the_first_step_drafts_after_a_prefilled_prompt) {
     Job job = job_of(form.decoder, form.options, oracle);
     job.options["tree"] = "rows8";
     job.limits.max_tokens = 12;
-    // Prefilled in chunks of seven (run_decoder.cpp), except the last token.
+    // run_decoder.cpp prefills all tokens but the last in chunks of seven.
     for (const int n_prompt : {1, 2, 3, 7, 8, 9, 15, 16}) {
       const auto prompt = Dice(5).text(n_prompt, shape.vocab);
       const Outcome found = run(model, prompt, job);
@@ -176,8 +176,9 @@ TEST(HeadTree, lanes_with_different_prompts_start_together) {
   }
 }
 
-TEST(HeadTree, chain_and_branch_requests_differ_where_the_path_does) {
-  // A chain's candidates are its parent's only after the argmax token.
+TEST(HeadTree, branch_drafting_emits_more_than_chain_drafting) {
+  // Chain drafting predicts each level after argmax tokens only, so its candidates suit no other
+  // parent.
   const ToyShape shape{.vocab = 16, .context = 2, .spread = 3, .seed = 5};
   ToyModel model(shape);
   Guesser guesser(shape);
@@ -335,7 +336,7 @@ TEST(HeadTree, a_head_ranks_its_tokens_by_logit_then_by_id) {
     EXPECT_TRUE(ranked_tokens(std::vector<float>{1, bad, 2}, 2).token.empty());
 }
 
-TEST(HeadTree, heads_that_rank_nothing_give_plain_decoding) {
+TEST(HeadTree, heads_with_nan_logits_give_plain_decoding) {
   struct SilentMedusa : ToyMedusa {
     using ToyMedusa::ToyMedusa;
     std::vector<float> logits(std::span<const float> hidden, int n_heads) override {
@@ -344,8 +345,8 @@ TEST(HeadTree, heads_that_rank_nothing_give_plain_decoding) {
       return all;
     }
   };
-  struct SilentText : ChimeraText {
-    explicit SilentText(int vocab) : vocab_(static_cast<std::size_t>(vocab)) {}
+  struct SilentSequence : ChimeraSequence {
+    explicit SilentSequence(int vocab) : vocab_(static_cast<std::size_t>(vocab)) {}
     int length() const override { return length_; }
     void append(std::span<const float> hidden, std::span<const TokenId>) override {
       length_ += static_cast<int>(hidden.size() / ToyModel::kHiddenDim);
@@ -361,8 +362,8 @@ TEST(HeadTree, heads_that_rank_nothing_give_plain_decoding) {
   };
   struct SilentChimera : ToyChimera {
     using ToyChimera::ToyChimera;
-    std::unique_ptr<ChimeraText> make_text(int) override {
-      return std::make_unique<SilentText>(vocab_size());
+    std::unique_ptr<ChimeraSequence> make_sequence(int) override {
+      return std::make_unique<SilentSequence>(vocab_size());
     }
   };
   const ToyShape shape{.vocab = 16, .seed = 4};
@@ -381,7 +382,7 @@ TEST(HeadTree, heads_that_rank_nothing_give_plain_decoding) {
   }
 }
 
-TEST(HeadTree, the_tree_file_of_the_heads_is_used_and_cut) {
+TEST(HeadTree, the_heads_tree_file_is_used_and_pruned) {
   const ToyShape shape{.vocab = 16, .seed = 4};
   ToyModel model(shape);
   ToyMedusa two(shape, 2);
@@ -395,9 +396,9 @@ TEST(HeadTree, the_tree_file_of_the_heads_is_used_and_cut) {
         most = std::max(most, drafted->tree.token.size());
     return most;
   };
-  EXPECT_EQ(rows_of(job), 8u);  // rows16 has 3 + 4 nodes for two heads
+  EXPECT_EQ(rows_of(job), 8u);  // the root, and 3 + 4 nodes of rows16 for two heads
   job.heads_tree = DECOSCOPE_SOURCE_DIR "/assets/trees/rows8.json";
-  EXPECT_EQ(rows_of(job), 6u);  // 2 + 3
+  EXPECT_EQ(rows_of(job), 6u);  // the root and 2 + 3 nodes
   job.options["tree"] = "rows8";
   try {
     rows_of(job);
@@ -408,7 +409,7 @@ TEST(HeadTree, the_tree_file_of_the_heads_is_used_and_cut) {
   }
 }
 
-/// Softmax in f64 at the job's temperature, written plainly.
+/// The distribution after the tokens: softmax at the temperature in f64, written plainly.
 std::vector<double> plain_next(const ToyModel& model,
                                double temperature,
                                std::span<const TokenId> text) {
@@ -422,7 +423,7 @@ std::vector<double> plain_next(const ToyModel& model,
   return distribution;
 }
 
-/// A toy and similar heads; outputs after a prompt are sampled by rejection.
+/// A toy model with similar heads; its outputs after a prompt are sampled by rejection.
 struct HeadsDistribution {
   HeadsDistribution(const Form& form,
                     std::uint64_t seed,
@@ -439,7 +440,7 @@ struct HeadsDistribution {
   Outcome once() { return run(model, prompt, job); }
 
   /// Distance of the output's distribution from plain decoding's; adds the accepted tokens of all
-  /// outputs.
+  /// outputs to n_accepted.
   double off(std::int64_t& n_accepted) {
     const Distribution distribution = enumerate([&](UniformSource& uniforms) {
       job.uniforms = &uniforms;
@@ -462,7 +463,7 @@ struct HeadsDistribution {
 };
 
 // T3.
-TEST(HeadTree, rejection_sampling_is_exact_by_node_and_candidate) {
+TEST(HeadTree, rejection_sampling_is_exact_for_each_verify_option) {
   for (const Form& form : kForms) {
     for (const char* verify : {"greedy", "sample"}) {
       std::int64_t n_accepted = 0;
@@ -488,8 +489,8 @@ TEST(HeadTree, stop_below_keeps_the_distribution_exactly) {
           n_proposed += texts.once().n_proposed;
           EXPECT_LE(texts.off(n_accepted), kExact) << described(texts.job);
         }
-        EXPECT_LT(n_proposed, n_unstopped) << threshold << ": nothing was left out";
-        EXPECT_GT(n_accepted, 0) << threshold << ": nothing was kept";
+        EXPECT_LT(n_proposed, n_unstopped) << threshold << ": stop_below left out no node";
+        EXPECT_GT(n_accepted, 0) << threshold << ": no candidate was accepted";
       }
     }
   }
@@ -497,7 +498,7 @@ TEST(HeadTree, stop_below_keeps_the_distribution_exactly) {
 
 // T3.
 TEST(HeadTree, stop_below_that_depends_on_verification_is_detected) {
-  // Two candidates; the heads consider the second too unlikely.
+  // There are two candidates, and stop_below leaves out the second.
   const std::vector<double> p{0.5, 0.3, 0.2};
   const Distribution expected{{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}};
   enum class Stop { BeforeJudging, DropsWhatWasKept, CountsAsRefused };
@@ -536,7 +537,8 @@ TEST(HeadTree, stop_below_that_depends_on_verification_is_detected) {
 TEST(HeadTree, any_tree_shape_keeps_the_distribution_exactly) {
   const test::Folder folder;
   const std::string path = folder / "shape.json";
-  // Deep and thin, flat and as wide as the vocabulary, wider than it, and empty.
+  // A chain, one level as wide as the vocabulary, a wider one, a path of the lowest ranks, no
+  // nodes.
   for (const char* paths : {"[[0],[0,0],[0,0,0]]", "[[0],[1],[2],[3]]",
                             "[[0],[1],[2],[3],[4],[4,0]]", "[[3],[3,3]]", "[]"}) {
     // A path needs its parent in the file, but not the siblings of lower rank.

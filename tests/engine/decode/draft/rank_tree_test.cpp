@@ -74,7 +74,7 @@ TEST(RankTree, bundled_trees_have_parents_first_and_distinct_siblings) {
   }
 }
 
-TEST_F(TreeFile, is_read_back_in_any_order) {
+TEST_F(TreeFile, may_list_paths_in_any_order) {
   const RankTree tree = read_rank_tree(
       with(R"({"paths": [[1], [0, 3], [0], [0, 3, 2]], "source": "by hand", "more": {"a": [1]}})"));
   EXPECT_EQ(tree.rank, (std::vector<int>{0, 1, 3, 2}));

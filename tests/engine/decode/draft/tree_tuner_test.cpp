@@ -47,12 +47,12 @@ double best_rate(const World& world) {
   return most;
 }
 
-/// Simulates steps on that machine.
+/// Simulates steps in a World.
 class Player {
  public:
   explicit Player(std::uint64_t seed, double spikes = 0) : rng_(seed), spikes_(spikes) {}
 
-  /// One step; `spikes` is the share of steps that are disturbed.
+  /// Simulates a step. A share of `spikes_` of the steps appear to take twice their time.
   void step(TreeTuner& tuner, const World& world) {
     const int place = tuner.choose();
     const LevelCounts& tree = tuner.tree(place);
@@ -90,14 +90,17 @@ const std::vector<World>& worlds() {
       {"rows are free, as on a GPU", [](int) { return 7.0; }, 0.1, {0.65, 0.15, 0.06, 0.03}},
       {"two cores with AMX", [](int rows) { return 7.4 + 0.15 * rows; }, 0.02, {0.6, 0.15, 0.05}},
       {"fast memory", [](int rows) { return 3.0 + 0.32 * rows; }, 0.01, {0.55, 0.15, 0.05}},
-      {"a jump behind five rows",
+      {"a jump after five rows",
        [](int rows) { return rows <= 5 ? 3.3 + 0.1 * rows : 4.4 + 0.1 * rows; },
        0.01,
        {0.6, 0.1}},
-      {"in the cache, rows at full price", [](int rows) { return 1.0 * rows; }, 0.02, {0.7, 0.1}},
+      {"weights in the cache, each row costs a step",
+       [](int rows) { return 1.0 * rows; },
+       0.02,
+       {0.7, 0.1}},
       {"a draft that is always right", [](int rows) { return 5 + 0.2 * rows; }, 0.02, {1.0}},
       {"a draft that is never right", [](int rows) { return 5 + 0.2 * rows; }, 0.02, {0.0}},
-      {"a dear draft", [](int rows) { return 5 + 0.2 * rows; }, 4, {0.6, 0.1}},
+      {"an expensive draft", [](int rows) { return 5 + 0.2 * rows; }, 4, {0.6, 0.1}},
   };
   return all;
 }
@@ -113,8 +116,8 @@ TEST(TreeTuner, keeps_a_tree_within_5_percent_of_the_best) {
     }
 }
 
-/// Tokens per time, relative to the best tree, of outputs of n_steps steps; exploration included.
-/// Mean over seeds.
+/// Tokens per time of n_steps steps, exploration included, relative to the best tree. Mean over
+/// seeds.
 double share_of_best(const World& world, int n_steps, double spikes) {
   constexpr int kSeeds = 10;
   double rate = 0;
@@ -153,7 +156,7 @@ TEST(TreeTuner, adapts_when_rows_become_slower) {
 TEST(TreeTuner, expected_tokens_follow_observed_acceptance) {
   TreeTuner tuner({{1}, {2, 1}});
   for (int i = 0; i < 400; i++) tuner.add_verified(2, i % 2 == 0 ? 0 : i % 4 == 1 ? 1 : -1);
-  // The prior counts as eight nodes.
+  // The prior rates, 0.6 and 0.12, weigh as much as eight nodes.
   const double first = (200 + 8 * 0.6) / 408, second = (100 + 8 * 0.12) / 408;
   EXPECT_NEAR(tuner.expected_tokens(0), 1 + first, 1e-9);
   EXPECT_NEAR(tuner.expected_tokens(1), 1 + (first + second) * (1 + first), 1e-9);

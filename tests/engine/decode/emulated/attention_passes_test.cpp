@@ -54,13 +54,14 @@ class EmulatedPasses : public testing::Test {
   std::vector<std::vector<float>> outs;
 };
 
-// 6 rows over three chunks and 6 over one, which the last layer skips; 9 chunks per pass. With a
-// single pass the join is fused with the next product.
+// One sequence has 6 rows over three chunks of keys, the other 6 rows over one chunk. The last
+// layer skips the second. A pass holds 9 chunks. With a single pass the join of the chunks' results
+// is fused with the next product.
 TEST_F(EmulatedPasses, three_attention_passes_are_one_launch) {
   ModelConfig with_window = tiny_config();
   with_window.sliding_window = 100;
-  with_window.n_full_layers = 1;
   with_window.n_layers = 4;
+  with_window.layer_kinds = global_then_local(1, 4);
   for (const ModelConfig& config : {tiny_config(), with_window}) {
     run(config, std::int64_t{16} << 20);
     const auto bits = outs;

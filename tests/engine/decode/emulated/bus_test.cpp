@@ -1,5 +1,5 @@
-// Bytes and waits of every kind of step on a GPU, by the formulas of docs/cuda.md ("What crosses
-// the bus").
+// Compares the bytes and waits of every kind of step on a GPU with the formulas of docs/cuda.md
+// ("What crosses the bus").
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class EmulatedGpuBus : public testing::Test {
                          kernels::open_cuda("cuda:emulated"));
     return loaded;
   }
-  /// A step with its expected bytes and waits: the target's and the draft's.
+  /// The CUDA calls of one step, and the counts that the formulas use.
   struct Step {
     CudaCalls asked;
     int n_rows = 0, n_with_parent = 0;  // of the target
@@ -103,8 +103,8 @@ TEST_F(EmulatedGpuBus, a_draft_model_waits_once_per_forward) {
   }
 }
 
-// A step that is shown also copies the eight likeliest tokens of every node, 16 bytes each.
-TEST_F(EmulatedGpuBus, a_shown_step_copies_its_distributions_too) {
+// A recorded step also copies the eight likeliest tokens of every node, 16 bytes each.
+TEST_F(EmulatedGpuBus, a_recorded_step_copies_its_distributions_too) {
   const Job job = job_of("speculative", {{"gamma", "4"}}, true);
   const std::vector<Step> shown = steps_of(job, true), unseen = steps_of(job);
   ASSERT_EQ(shown.size(), unseen.size());
@@ -114,7 +114,7 @@ TEST_F(EmulatedGpuBus, a_shown_step_copies_its_distributions_too) {
   }
 }
 
-// A head of 16 bytes for every node that is sampled from, and 16 bytes for every candidate.
+// Each node that is sampled from costs a header of 16 bytes, and each candidate 16 bytes.
 TEST_F(EmulatedGpuBus, a_sampled_tree_copies_only_its_candidates) {
   int n_drafted = 0;
   for (const char* rule : {"without", "with", "kseq", "naive"}) {
@@ -190,7 +190,8 @@ TEST_F(EmulatedGpuBus, chimera_waits_once_per_level_and_for_new_k_grams) {
           bytes += step.drafted[level].n_rows * ranking(tree.width_at(static_cast<int>(level) + 1));
         EXPECT_EQ(step.asked.to_host, bytes);
         const std::int64_t levels = std::ssize(step.drafted);
-        // The tokens accepted by the last step are encoded together, then each level.
+        // Encoding the tokens that the last step accepted takes one wait. Each level with new
+        // k-grams takes another.
         const std::int64_t again = step.asked.waits - 1 - levels;
         EXPECT_GE(again, step.n_encoded > 0);
         EXPECT_LE(again, std::min<std::int64_t>(step.n_encoded, 1 + levels));
@@ -200,7 +201,7 @@ TEST_F(EmulatedGpuBus, chimera_waits_once_per_level_and_for_new_k_grams) {
       if (cache == std::string("0")) {
         EXPECT_EQ(n_known, 0);
       } else if (drafting == std::string("chain")) {
-        EXPECT_GT(n_known, 0) << "no step without a new k-gram";
+        EXPECT_GT(n_known, 0) << "every step had a new k-gram";
       }
     }
   }

@@ -1,4 +1,4 @@
-// Counts the calls of CUDA's runtime that some work makes, in the emulation.
+// Counts the CUDA runtime calls that a function makes, in the emulation.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Every decoder on every available CUDA device (the emulated one always), in every dtype, greedy
-// and coupled: tokens and score bits equal plain decoding on that device (T1, T2); tokens are
+// Every decoder on the emulated and on every real CUDA device, in every dtype, greedy and coupled:
+// tokens and score bits equal those of plain decoding on that device (T1, T2). Tokens are also
 // compared with the CPU's.
 #include <algorithm>
 #include <chrono>
@@ -31,7 +31,7 @@
 namespace engine::test {
 namespace {
 
-TEST(Gpu, for_decoders_is_present_or_the_reason_is_reported) {
+TEST(Gpu, decoding_device_opens_or_states_why_not) {
   kernels::test::expect_gpus_that_open();
 }
 
@@ -110,7 +110,7 @@ class CudaEdges : public testing::TestWithParam<CudaCase> {
   }
 };
 
-TEST_P(CudaEdges, hold_for_short_outputs_and_any_eos_position) {
+TEST_P(CudaEdges, runs_stop_at_any_eos_or_stop_id) {
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   Job asked = job(on);
   asked.limits.max_tokens = 12;
@@ -132,7 +132,7 @@ TEST_P(CudaEdges, hold_for_short_outputs_and_any_eos_position) {
   }
 }
 
-TEST_P(CudaEdges, hold_at_every_length) {
+TEST_P(CudaEdges, runs_stop_at_every_length) {
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   Job asked = job(on);
   asked.limits.max_tokens = 12;
@@ -150,7 +150,7 @@ TEST_P(CudaEdges, hold_at_every_length) {
 
 // Runs whole kernel sequences in the emulation's three thread orders; the kernels' own tests run
 // single kernels.
-TEST_P(CudaEdges, hold_in_any_thread_order) {
+TEST_P(CudaEdges, any_thread_order_gives_the_same_bits) {
   if (GetParam().device != kEmulated) return;  // only the emulation can choose the order of threads
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   Job asked = job(on);
@@ -175,8 +175,8 @@ std::vector<CudaCase> greedy_bf16_and_f32() {
 
 class CudaEarly : public CudaEdges {};
 
-// CUDA_EARLY. In the emulation a kernel that starts early and has a thread that does not wait is a
-// fault, so every kernel must wait.
+// CUDA_EARLY lets a kernel start before the previous one has ended. The emulation reports a fault
+// if a thread of such a kernel does not wait.
 TEST_P(CudaEarly, kernels_give_the_bits_of_serial_launches) {
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   const auto early_device = [] {
@@ -253,7 +253,8 @@ INSTANTIATE_TEST_SUITE_P(Devices,
                            return name;
                          });
 
-// The device sums in another order, so bits differ; in f32 the choices are the CPU's.
+// The device sums in another order than the CPU, so bits differ, but in f32 both choose the same
+// tokens.
 TEST(EmulatedGpuBesideTheCpu, chooses_the_cpus_tokens_in_f32) {
   Loaded& gpu = on_device(kEmulated, kernels::DType::F32);
   Loaded cpu(Subject{Subject::Kind::Tiny, kernels::DType::F32});
@@ -268,7 +269,8 @@ TEST(EmulatedGpuBesideTheCpu, chooses_the_cpus_tokens_in_f32) {
   }
 }
 
-// Length-dependent rope: keys equal the CPU's up to rounding, and decoders agree.
+// With length-dependent rope, keys equal the CPU's up to rounding, and decoders equal plain
+// decoding.
 TEST(EmulatedRope, length_dependent_rope_equals_the_cpus) {
   const auto cpu = kernels::open_cpu(2), gpu = kernels::open_cuda(kEmulated);
   ModelConfig config = tiny_config();
@@ -324,8 +326,8 @@ TEST(EmulatedSeed, two_streams_give_plain_decoding_output) {
   }
 }
 
-// By rejection the target's device reads distributions that the draft's device has written, while
-// the draft works on another sequence.
+// With rejection sampling the target's stream reads distributions that the draft's stream has
+// written, while the draft works on another sequence.
 TEST(EmulatedSeed, rejection_output_equals_each_sequence_alone) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);

@@ -15,7 +15,7 @@ namespace engine::test {
 inline constexpr const char* kEmulated = "cuda:emulated";
 
 /// Returns the tiny model on a device. In bf16 the emulation also protects device memory from the
-/// host: one dtype suffices, because each wait costs system calls then.
+/// host. Each wait then costs system calls, so the other dtypes do without.
 inline Loaded& on_device(const std::string& device, kernels::DType dtype) {
   static std::map<std::pair<std::string, kernels::DType>, std::unique_ptr<Loaded>> all;
   kernels::emulation::fence_host_off(dtype == kernels::DType::BF16);

@@ -1,5 +1,5 @@
-// Distributions that stay on a CUDA device: decoders emit and report the same as with distributions
-// that the host computes from logits.
+// Decoders emit and report the same whether distributions stay on a CUDA device or the host
+// computes them from logits.
 #include <algorithm>
 #include <cmath>
 
@@ -96,7 +96,7 @@ class CudaDistributionsStay : public testing::TestWithParam<DistributionsCase> {
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); i++) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
   }
-  /// Expects the same reported verifications, including all distributions.
+  /// Expects both runs to report the same verifications, including all distributions.
   static void expect_same_reports(const Outcome& found, const Outcome& expected) {
     ASSERT_EQ(found.events.size(), expected.events.size());
     for (std::size_t i = 0; i < found.events.size(); i++) {
@@ -157,7 +157,6 @@ INSTANTIATE_TEST_SUITE_P(Settings,
                          testing::ValuesIn(distributions_cases()),
                          name_of_distributions_case);
 
-/// Typical acceptance with coupled and with greedy choices.
 TEST(EmulatedDistributions, typical_acceptance_is_equal_coupled_and_greedy) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   for (const char* root : {"argmax", "typical", "sample"}) {
@@ -242,7 +241,7 @@ TEST(EmulatedDistributions, a_draft_on_another_device_uses_host_distributions) {
   EXPECT_EQ(found.tokens, run(on.model(), on.prompt(1), job).tokens);
 }
 
-// A separate device object on the same GPU, as SEED's models have.
+// The draft has a device object of its own on the same GPU, as in SEED.
 TEST(EmulatedDistributions, stay_on_the_device_with_a_separate_draft_stream) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto stream = kernels::open_cuda(kEmulated);

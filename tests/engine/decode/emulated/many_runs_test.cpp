@@ -75,7 +75,7 @@ TEST_P(DeviceLong, Soak_all_memory_is_freed_after_every_generation) {
       return run(on.model(), on.prompt(static_cast<int>(i)), job).tokens;
     };
     for (std::size_t i = 0; i < settings.size(); i++)
-      texts[i] = generate(i);  // allocates everything that grows
+      texts[i] = generate(i);  // allocates what later generations reuse
     const std::int64_t free = *device.free_bytes();
     std::int64_t least[2] = {std::numeric_limits<std::int64_t>::max(),
                              std::numeric_limits<std::int64_t>::max()};
@@ -109,7 +109,7 @@ TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_100_ms) {
   const auto generate = [&](int i, const std::function<bool()>& stop, Clock::duration* longest) {
     request.decoder = decoders[i % 3];
     Clock::time_point begun = Clock::now();
-    // Stops between two steps, and around the prompt's forward.
+    // Called between steps, and around the prompt's forward.
     const auto step = [&] {
       if (longest) *longest = std::max(*longest, Clock::now() - begun);
       begun = Clock::now();
@@ -199,8 +199,8 @@ TEST_P(DeviceLong, RowBits_do_not_depend_on_the_number_of_rows) {
 /// Output of a run: its tokens, and the bits of each choice's margin.
 using Written = std::pair<std::vector<TokenId>, std::vector<std::uint32_t>>;
 
-/// Runs of one prompt in batches of 1 to 8 sequences, in any order, by decoders with one to many
-/// rows, with prompts prefilled in chunks of any size, ending at different times.
+/// Runs a prompt in random batches: 1 to 8 copies and up to 4 other sequences in random order, with
+/// random decoders and prefill chunks, so that they end at different times.
 class RandomBatches {
  public:
   RandomBatches(LanguageModel& model, std::uint64_t seed) : model_(model), dice_(seed) {}
@@ -279,8 +279,8 @@ TEST_P(DeviceLong, SamePrompt_gives_the_same_output_in_any_batch) {
   }
 }
 
-// A control: a prompt prefilled one way alone and another way in a batch, as serving programs do.
-// Both are correct, but their sums run in another order.
+// A control for the test above: prefilled by our kernels or by cuBLAS, the prompt has correct sums
+// in two orders, so the outputs must differ.
 TEST_P(DeviceLong, SamePrompt_with_another_sum_order_is_detected) {
   const InEnvironment own("DECOSCOPE_CUBLAS", "own");
   ModelConfig config = tiny_config();
@@ -295,13 +295,13 @@ TEST_P(DeviceLong, SamePrompt_with_another_sum_order_is_detected) {
     const auto device = kernels::open_cuda(GetParam());
     const auto model = tiny_transformer(*device, kernels::DType::F32, 11, config);
     const auto found = RandomBatches(*model, 43).outputs(4, [&](int) { return prompt; });
-    EXPECT_EQ(found.size(), 1u) << way << ": each way by itself is the same every time";
+    EXPECT_EQ(found.size(), 1u) << way << ": outputs differ within one way of prefilling";
     all.insert(found.begin(), found.end());
   }
   EXPECT_EQ(all.size(), 2u);
 }
 
-/// Random weights; one token's embedding row is NaN.
+/// Random weights; one token's embedding contains a NaN.
 class WithNan : public TensorSource {
  public:
   WithNan(std::shared_ptr<const TensorSource> from, TokenId token)
@@ -363,7 +363,7 @@ TEST_P(DeviceLong, NonFinite_logits_name_their_row_with_and_without_graphs) {
                       HasSubstr("non-finite logits at row " + std::to_string(n_rows - 1)));
         }
       }
-      // The same where a draft would be sampled from them.
+      // The same error if tokens are drawn from the logits on the device.
       const auto cache = model->make_cache();
       const kernels::DeviceBuffer distribution(*device, std::int64_t{model->vocab_size()} * 8,
                                                "a test");

@@ -35,7 +35,7 @@ TEST(EmulatedGpuStep, waits_once_allocates_nothing_and_copies_only_choices) {
       lane.commit(tree, {0, 1});
     });
   };
-  step({.hidden = true, .row_p = true});  // the first of this size
+  step({.hidden = true, .row_p = true});  // the first step of this size allocates
   for (int i = 0; i < 3; i++) {
     const CudaCalls plain = step({});
     EXPECT_EQ(plain.waits, 1);
@@ -43,7 +43,7 @@ TEST(EmulatedGpuStep, waits_once_allocates_nothing_and_copies_only_choices) {
     EXPECT_EQ(plain.to_host, 5 * static_cast<std::int64_t>(sizeof(kernels::Picked)));
     EXPECT_LT(plain.to_device, 1500) << "ids, positions, lists and settings of five rows";
   }
-  // Adds the logit of every row that has a parent, and one row of hidden state.
+  // Adds one logit for each row that has a parent, and the hidden states of five rows.
   const CudaCalls more = step({.hidden = true, .row_p = true});
   EXPECT_EQ(more.waits, 1);
   EXPECT_EQ(more.allocations, 0);
@@ -99,7 +99,7 @@ TEST_F(EmulatedGpuPrompt, a_requested_hidden_state_is_copied_with_the_last_chunk
     return true;
   };
   const CudaCalls asked = cuda_calls_of([&] { prefill(*model_, sequence_, kChunk, tell, true); });
-  EXPECT_EQ(waited, (std::vector<std::int64_t>{0, 1, 2, 4}));  // the row's, then the keys'
+  EXPECT_EQ(waited, (std::vector<std::int64_t>{0, 1, 2, 4}));  // also waits for the hidden state
   EXPECT_EQ(asked.to_host, model_->config().dim * 4);
   const std::int64_t launched = device_->n_launches();
   model_->finish();
@@ -165,7 +165,7 @@ TEST(EmulatedGpuDraft, the_draft_prefills_its_prompt_at_the_start) {
     const kernels::Device& device = on.transformer()->device();
     const std::int64_t launched = device.n_launches();
     on.model().finish();
-    EXPECT_EQ(device.n_launches(), launched) << decoder << ": kernels were held back";
+    EXPECT_EQ(device.n_launches(), launched) << decoder << ": kernels were still queued";
   }
 }
 
@@ -173,7 +173,7 @@ TEST(EmulatedGpuStep, draft_heads_allocate_nothing_for_new_k_grams) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   auto* heads = dynamic_cast<ChimeraHeads*>(on.heads("chimera"));
   ASSERT_NE(heads, nullptr);
-  const auto text = heads->make_text(0);
+  const auto text = heads->make_sequence(0);
   const int dim = dynamic_cast<Model&>(on.model()).config().dim;
   const std::vector<float> hidden(static_cast<std::size_t>(dim), 0.5f);
   for (TokenId first = 1; first < 8; first++) {
@@ -202,7 +202,7 @@ TEST(EmulatedGpuStep, a_step_is_one_graph_with_few_updates) {
   const int rows[] = {5, 3, 2};
   for (int i = 0; i < 2; i++)
     for (const int n_rows : rows) step(n_rows);
-  // From here on the same kernels repeat with those row counts, at later positions.
+  // Now the same kernels repeat with these row counts, at later positions.
   for (int i = 0; i < 4; i++) {
     for (const int n_rows : rows) {
       const std::int64_t kernels = calls_of("cudaLaunchKernel"),
@@ -218,8 +218,8 @@ TEST(EmulatedGpuStep, a_step_is_one_graph_with_few_updates) {
   }
 }
 
-// Product kernels differ by row count, which gives five kernel lists. With 24 graphs kept, the
-// nearest one is updated.
+// Matrix products use other kernels for other row counts, which gives five kernel sequences. At
+// most 24 graphs are kept; a further row count updates the nearest one.
 TEST(EmulatedGpuStep, any_row_count_is_one_launch_and_24_graphs_suffice) {
   kernels::emulation::fence_host_off(false);
   ModelConfig config = tiny_config();
@@ -238,7 +238,7 @@ TEST(EmulatedGpuStep, any_row_count_is_one_launch_and_24_graphs_suffice) {
     lane.forward(chain_tree(rows), {});
     if (device->n_launches() - launches > 1) n_in_pieces++;
   }
-  EXPECT_LE(n_in_pieces, 5 + 1) << "the first of each size, and the one that allocates";
+  EXPECT_LE(n_in_pieces, 5 + 1) << "the first of each kernel sequence, and the one that allocates";
   EXPECT_LE(made() - before, 24);
 }
 
@@ -256,7 +256,7 @@ TEST(EmulatedGpuStep, a_prompt_launches_kernels_one_by_one) {
   EXPECT_EQ(made(), before);
   EXPECT_EQ(device->n_launches() - launches, device->n_kernels() - n_kernels);
   lane.forward(tree, {});
-  EXPECT_EQ(made(), before + 1) << "a step's kernels repeat";
+  EXPECT_EQ(made(), before + 1) << "the second equal step makes a graph";
 }
 
 /// Logits of steps with these row counts, each run three times and committing two rows.
@@ -283,8 +283,8 @@ std::vector<std::vector<float>> logits_of_steps(kernels::DType dtype, std::span<
   return all;
 }
 
-// In the emulation a kernel that starts early and has a thread that does not wait is a fault. Small
-// and large row counts use different kernels.
+// The emulation reports a fault if a kernel starts early (CUDA_EARLY) and one of its threads does
+// not wait. Small and large row counts use different kernels.
 TEST(EmulatedGpuStep, early_kernels_give_the_same_bits_for_any_row_count) {
   kernels::emulation::fence_host_off(false);
   const int n_rows[] = {2, 9, 17, 33, 65, 100};
@@ -299,7 +299,8 @@ TEST(EmulatedGpuStep, early_kernels_give_the_same_bits_for_any_row_count) {
   }
 }
 
-// The GPU waits for the host's work before a launch; --gtest_output=xml reports its time.
+// The GPU waits for the host's work before a launch; --gtest_output=xml reports its time as
+// host_us.
 TEST(EmulatedGpuStep, a_step_of_32_layers_is_one_launch) {
   using namespace std::chrono;
   kernels::emulation::fence_host_off(false);
@@ -324,7 +325,7 @@ TEST(EmulatedGpuStep, a_step_of_32_layers_is_one_launch) {
     if (i < 2) continue;
     EXPECT_EQ(device->n_launches() - launches, 1);
     EXPECT_EQ(device->n_kernels() - kernels, 32 * 10 + 5)
-        << "plus commit, embedding, norm, logits, choice";
+        << "10 kernels per layer, and commit, embedding, norm, logits, choice";
   }
   kernels::emulation::before_calls({});
   std::ranges::sort(host_us);
@@ -414,7 +415,7 @@ void expect_fresh(Model& model, const Lane& lane) {
   EXPECT_EQ(lane.bits() == fresh.bits(), true);
 }
 
-// One launch writes the tokens that each sequence accepted in the last step.
+// The step's launch also writes the keys and values that each sequence accepted in the last step.
 TEST(EmulatedGpuStep, a_batch_is_one_launch_whatever_is_accepted) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
@@ -464,7 +465,7 @@ TEST(EmulatedGpuStep, a_draft_model_needs_one_launch_per_level) {
   }
 }
 
-// Two of eight layers are tapped.
+// The probe averages attention over the last two of eight layers.
 TEST(EmulatedGpuStep, fastcots_probe_waits_once) {
   const auto device = kernels::open_cuda(kEmulated);
   ModelConfig config = tiny_config();
@@ -493,7 +494,8 @@ TEST(EmulatedGpuStep, fastcots_probe_waits_once) {
     ASSERT_EQ(outs[i].attention.size(), 5u);
     for (std::size_t r = 0; r < 5; r++)
       EXPECT_NEAR(outs[i].attention[r], expected[i].attention[r], 1e-5) << i << " " << r;
-    EXPECT_EQ(outs[i].attention[4] > 0, i == 0) << "the second item has no such row";
+    EXPECT_EQ(outs[i].attention[4] > 0, i == 0)
+        << "the second item's probe does not attend to row 4";
   }
 }
 
@@ -529,7 +531,7 @@ TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
   }
   expect_plain(found, medusa.MedusaHeads::ranked(hidden, 2, kRanked));
 
-  const auto text = chimera.make_text(8);
+  const auto text = chimera.make_sequence(8);
   const std::vector<TokenId> gram(static_cast<std::size_t>(chimera.gram()), 3);
   const int none = -1;
   text->append(hidden, gram);
@@ -543,7 +545,7 @@ TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
     EXPECT_EQ(asked.to_host, bytes(1));
   }
   text->begin_draft();
-  expect_plain(found, text->ChimeraText::ranked_level(std::span(&none, 1), gram, kRanked));
+  expect_plain(found, text->ChimeraSequence::ranked_level(std::span(&none, 1), gram, kRanked));
 }
 
 TEST(EmulatedCache, grows_within_device_memory_and_keeps_its_rows) {

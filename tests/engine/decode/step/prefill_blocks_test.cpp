@@ -186,7 +186,7 @@ class PromptBits : public testing::TestWithParam<BlocksCase> {
   std::map<std::vector<TokenId>, std::vector<float>> fresh_;
 };
 
-TEST_P(PromptBits, do_not_depend_on_the_pieces) {
+TEST_P(PromptBits, do_not_depend_on_the_chunk_size) {
   ASSERT_EQ(model.prompt_block(), kBlock);
   for (const int n_positions : {255, 256, 257, 511, 512, 600}) {
     const auto tokens = text_of(n_positions + 1);
@@ -206,11 +206,11 @@ TEST_P(PromptBits, do_not_depend_on_earlier_prompts) {
     for (const int n : {256, 257, 300, 514, 701}) {
       auto wanted = first(n);
       PromptCaches caches(model, 2);
-      expect_fresh(caches.read(wanted, &before), "behind " + std::to_string(n_before));
+      expect_fresh(caches.read(wanted, &before), "after " + std::to_string(n_before) + " tokens");
       wanted.back() = (wanted.back() + 1) % 24;
       wanted[wanted.size() - 30] =
           (wanted[wanted.size() - 30] + 1) % 24;  // the sequences differ from there
-      expect_fresh(caches.read(wanted), "parting from what is remembered");
+      expect_fresh(caches.read(wanted), "differing from cached prompts");
     }
   }
 }
@@ -261,11 +261,11 @@ TEST_P(PromptBits, do_not_depend_on_other_sequences) {
     std::iota(path.begin(), path.end(), 0);
     texts[i]->cache().commit(path);
   }
-  expect_fresh(first, "beside another");
-  expect_fresh(second, "behind another");
+  expect_fresh(first, "first in a batch");
+  expect_fresh(second, "second in a batch");
 }
 
-TEST_P(PromptBits, are_close_to_those_of_steps) {
+TEST_P(PromptBits, are_close_to_those_without_blocks) {
   const BlockModels steps(GetParam().device, GetParam().dtype, "own");
   ASSERT_EQ(steps.model->prompt_block(), 0);
   const auto tokens = text_of(400);
@@ -306,7 +306,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, PromptBits, testing::ValuesIn(cases()), name_o
 
 class PromptDecoders : public testing::TestWithParam<BlocksCase> {};
 
-// From its own prefill, and from one that shares a part with other prompts.
+// Plain decoding starts from its own prefill, the other decoders from one that shares a part with
+// another prompt.
 TEST_P(PromptDecoders, are_bit_identical_to_plain_decoding) {
   BlockModels& on = models_on(GetParam().device, GetParam().dtype);
   const auto all = text_of(600);
@@ -328,8 +329,8 @@ TEST_P(PromptDecoders, are_bit_identical_to_plain_decoding) {
         job.heads = on.heads(job.decoder);
         const Outcome found = run_from(*on.model, job.decoder == "ar" ? own : shared, job);
         if (job.decoder == "ar") ar = found;
-        ASSERT_EQ(found.tokens, ar.tokens) << described(job) << " behind " << n_positions;
-        ASSERT_EQ(scores_of(found), scores_of(ar)) << described(job) << " behind " << n_positions;
+        ASSERT_EQ(found.tokens, ar.tokens) << described(job) << " after " << n_positions;
+        ASSERT_EQ(scores_of(found), scores_of(ar)) << described(job) << " after " << n_positions;
       }
       EXPECT_EQ(ar.tokens.size(), 6u);
     }
@@ -403,7 +404,7 @@ FailingPrefill read_once(std::int64_t failing, bool for_memory) {
     if (read.failed.empty()) read.failed = emulation::failed_call();
     emulation::fail_call(0);
   }
-  emulation::forget_faults();  // after the device, whose end frees its memory
+  emulation::forget_faults();  // after the device is closed and has freed its memory
   for (const std::string& note : kernels::take_notes_of_closed()) read.message += note;
   return read;
 }

@@ -109,7 +109,7 @@ TEST(Stepper, a_repeated_run_gives_the_same_trace) {
   }
 }
 
-TEST(Stepper, draft_and_target_are_charged_separately) {
+TEST(Stepper, propose_runs_the_draft_and_verify_the_target) {
   const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape));
   for (const Job& job : jobs(draft)) {
@@ -251,7 +251,7 @@ TEST(Stepper, reports_every_step_in_order_and_consistently) {
   }
 }
 
-TEST(Stepper, charges_a_single_lane_fully_and_several_by_rows) {
+TEST(Stepper, a_shared_forward_is_charged_by_rows) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 6});
   Job job;
   Lane a = start(model, {1, 2}, job, 1);
@@ -274,8 +274,9 @@ TEST(Stepper, charges_a_single_lane_fully_and_several_by_rows) {
   EXPECT_NEAR(static_cast<double>(forward[2]), 16.0 * static_cast<double>(forward[1]), 32.0);
 }
 
-TEST(Stepper, a_cut_settles_the_status_of_dropped_tokens) {
-  // last - a - b - c, and d beside b; the target predicts a, b, c, then x.
+TEST(Stepper, a_cut_settles_the_status_of_every_row) {
+  // The tree is last - a - b - c, with d beside b and a row after d. The target predicts a, b, c,
+  // then x.
   TokenTree tree;
   const auto guess = [](int i) {
     return RowTag{RowTag::Kind::Guess, 0, static_cast<std::int16_t>(i)};
@@ -291,8 +292,8 @@ TEST(Stepper, a_cut_settles_the_status_of_dropped_tokens) {
   EXPECT_EQ(
       fates_of(tree, {.path = {0, 1, 2, 3}, .emitted = {1, 2, 3, 6}, .logp = {}}),
       (std::vector<RowFate>{Context, Accepted, Accepted, Accepted, Rejected, Unused, Window}));
-  // Cut after b: it was proposed and emitted although its keys and values are not committed; c is
-  // not verified.
+  // Cut after b: b counts as accepted although its keys and values are not committed, and c as
+  // unused.
   EXPECT_EQ(fates_of(tree, {.path = {0, 1}, .emitted = {1, 2}, .logp = {}}),
             (std::vector<RowFate>{Context, Accepted, Accepted, Unused, Rejected, Unused, Window}));
   EXPECT_EQ(fates_of(tree, {.path = {0}, .emitted = {4}, .logp = {}}),
@@ -307,7 +308,7 @@ TEST(Stepper, refuses_invalid_prompts) {
   EXPECT_THROW(make_lane(1, model, {6}, "ar", {.target = model}), ContractError);
 }
 
-TEST(Sequence, cut_takes_the_nearest_end) {
+TEST(Sequence, a_cut_is_made_at_the_earliest_end) {
   ToyModel model({});
   const auto cut_of = [&](std::vector<TokenId> emitted, const Limits& limits) {
     Sequence sequence({1, 2}, model.make_cache());
@@ -362,7 +363,7 @@ TEST(Sequence, cut_takes_the_nearest_end) {
       std::pair(std::size_t{3}, R::StopString));
 }
 
-TEST(Sequence, prefill_stops_when_asked) {
+TEST(Sequence, prefill_stops_if_its_callback_returns_false) {
   ToyModel model({});
   Sequence sequence(std::vector<TokenId>(20, 1), model.make_cache());
   int calls = 0;
@@ -410,8 +411,7 @@ class ProposalObserver final : public Decoder {
   const EventList& told_;
 };
 
-// A draft that hangs in its device does so in a step that was already reported.
-// CU12.
+// If the draft hangs on its device, the step has already been reported. CU12.
 TEST(Stepper, a_step_is_reported_before_its_draft_runs) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 11});
   Job plain;
@@ -433,7 +433,7 @@ TEST(Stepper, a_step_is_reported_before_its_draft_runs) {
   EXPECT_EQ(std::get<Drafted>(told.events[1]).tree.n_rows(), 1);
 }
 
-TEST(Stepper, a_runs_rows_do_not_depend_on_the_proposer) {
+TEST(Stepper, the_timeline_counts_the_rows_of_every_decoder) {
   const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape));
   for (const Job& job : jobs(draft)) {

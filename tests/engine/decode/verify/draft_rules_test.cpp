@@ -1,5 +1,5 @@
-// Rejection sampling of drafts keeps the target's distribution: every outcome of the shipped code,
-// drafting included, with its exact probability (T3).
+// Rejection sampling of drafts keeps the target's distribution: the tests enumerate every outcome
+// of the real code, drafting included, with its exact probability (T3).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,7 +25,8 @@ struct Distributions {
 };
 const Distributions kPublished{{0.5, 0.3, 0.2}, {0.2, 0.2, 0.6}};
 
-/// Samples one node's candidates from q and verifies them; `accepted`: one candidate was accepted.
+/// Samples one node's candidates from q and verifies them. Sets `accepted` to 1 if a candidate was
+/// accepted, else to 0.
 TokenId decide(const Distributions& distributions,
                DraftRule rule,
                int k,
@@ -73,8 +74,8 @@ TEST(DraftRules, acceptance_rates_equal_the_papers) {
   EXPECT_NEAR(acceptance(DraftRule::With, 2), 0.76, 1e-6);
   EXPECT_NEAR(acceptance(DraftRule::Without, 2), 0.90, 1e-6);
   EXPECT_NEAR(k_seq_factor(kPublished.p, kPublished.q, 2), 1.463, 5e-4);
-  // The residual may draw a rejected candidate, which is then followed. This exceeds SpecTr's 0.785
-  // and is still exact.
+  // The residual may draw a rejected candidate, which then counts as accepted. The rate exceeds
+  // SpecTr's 0.785, and the distribution is still exact.
   EXPECT_GE(acceptance(DraftRule::KSeq, 2), 0.785 - 5e-4);
 }
 
@@ -143,7 +144,8 @@ TEST(DraftRules, k_seq_divides_by_the_smallest_valid_factor) {
 }
 
 TEST(DraftRules, as_released_treats_argmax_candidates_as_sampled) {
-  // Deterministic top 2 with q a softmax over them: the counter-example, (5/6, 0, 1/6).
+  // The candidates are always the two most probable tokens, but q is a softmax over them. This
+  // counter-example gives (5/6, 0, 1/6).
   StepOutput out;
   out.vocab_size = 3;
   TokenTree tree;
@@ -197,7 +199,7 @@ TEST(DraftRules, equal_distributions_accept_every_candidate) {
   }
 }
 
-// Whole decoders: drafting, verification, caches and cuts on a pair of toys.
+// Runs of whole decoders, with drafting, verification, caches and cuts, on a pair of toy models.
 
 struct Case {
   std::string name;
@@ -215,10 +217,10 @@ std::vector<Case> cases() {
       {"chain of 2", "speculative", {{"gamma", "2"}}, 4},
       {"a whole chain and its bonus", "speculative", {{"gamma", "3"}}, 3, 4},
       {"a warmer draft", "speculative", {{"gamma", "2"}, {"draft_temperature", "1.7"}}, 4},
-      {"a certain draft", "speculative", {{"gamma", "2"}, {"draft_temperature", "0"}}, 4},
+      {"an argmax draft", "speculative", {{"gamma", "2"}, {"draft_temperature", "0"}}, 4},
       {"a filtered draft", "speculative", {{"gamma", "2"}, {"draft_top_k", "2"}}, 4},
-      {"stops where unsure", "speculative", {{"gamma", "3"}, {"stop_below", "0.55"}}, 3, 4},
-      {"stops, certain",
+      {"stop_below", "speculative", {{"gamma", "3"}, {"stop_below", "0.55"}}, 3, 4},
+      {"stop_below, argmax draft",
        "speculative",
        {{"gamma", "2"}, {"stop_below", "0.4"}, {"draft_temperature", "0"}},
        4},
@@ -230,12 +232,12 @@ std::vector<Case> cases() {
     };
     tree("2", {{"k_config", "2"}}, 4, 2);
     tree("3", {{"k_config", "3"}}, 4, 2);
-    tree("more than there are", {{"k_config", "4"}}, 3, 2);
+    tree("more candidates than tokens", {{"k_config", "4"}}, 3, 2);
     tree("2,1", {{"k_config", "2,1"}}, 3, 3);
     tree("1,2", {{"k_config", "1,2"}}, 3, 3);
     tree("2,2", {{"k_config", "2,2"}, {"draft_top_k", "2"}}, 3, 3);
-    tree("certain", {{"k_config", "2,2"}, {"draft_temperature", "0"}}, 4, 3);
-    tree("stops", {{"k_config", "2,1"}, {"stop_below", "0.5"}}, 3, 3);
+    tree("argmax draft", {{"k_config", "2,2"}, {"draft_temperature", "0"}}, 4, 3);
+    tree("stop_below", {{"k_config", "2,1"}, {"stop_below", "0.5"}}, 3, 3);
   }
   // The target's filters and penalty differ from the draft's.
   const auto filtered = [&](const std::string& what, const char* decoder, OptionValues options) {
@@ -253,8 +255,8 @@ std::vector<Case> cases() {
   for (const char* rule : {"without", "with", "naive", "kseq"}) {
     const OptionValues tree{{"k_config", "2,1"}, {"rule", rule}};
     for (const auto& [what, option, value] :
-         {std::tuple{"", "stop_below", "0"}, std::tuple{", certain", "draft_temperature", "0"},
-          std::tuple{", stops", "stop_below", "0.5"}}) {
+         {std::tuple{"", "stop_below", "0"}, std::tuple{", argmax draft", "draft_temperature", "0"},
+          std::tuple{", stop_below", "stop_below", "0.5"}}) {
       OptionValues options = tree;
       options[option] = value;
       filtered(rule + std::string(what), "mcsd", std::move(options));
@@ -319,7 +321,8 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_distribution_exactly) {
 }
 
 TEST(DraftRules, chains_keep_the_joint_distribution_exactly) {
-  // One step at a time, each after a fresh prefill: its distribution depends only on the sequence.
+  // Enumerates one step at a time, each after a fresh prefill, as a step's distribution depends
+  // only on the sequence.
   const std::vector<TokenId> prompt{0, 1, 2};
   std::vector<Case> chains{{"speculative", "speculative", {{"gamma", "3"}}, 5, 4}};
   for (const char* rule : {"without", "with", "naive", "kseq"})
@@ -351,7 +354,7 @@ TEST(DraftRules, chains_keep_the_joint_distribution_exactly) {
 }
 
 TEST(DraftRules, a_useless_draft_keeps_the_distribution) {
-  // Another seed: the draft disagrees everywhere.
+  // With another seed, the draft's distributions are unrelated to the target's.
   const std::vector<TokenId> prompt{0, 1, 2};
   for (const Case& c : {cases()[1], cases()[9]}) {
     ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 1});
@@ -404,14 +407,14 @@ TEST(DraftRules, only_as_released_changes_the_distribution) {
     }
   }
   for (const char* rule : {"without", "with", "kseq"}) EXPECT_GT(worst[rule], 0.05) << rule;
-  EXPECT_LE(worst["naive"], kExact) << "the target samples alone";
+  EXPECT_LE(worst["naive"], kExact) << "naive samples only from the target";
 }
 
 // Mean tokens per step, for models whose distributions never change.
 
 const std::vector<TokenId> kAnyText{0, 1, 2, 0, 1};
 
-/// A pair of toys whose distributions do not depend on the sequence.
+/// A pair of toy models whose distributions do not depend on the sequence.
 struct Constant {
   explicit Constant(std::uint64_t seed)
       : target({.vocab = 3, .context = 0, .spread = 3, .seed = seed}),

@@ -1,5 +1,5 @@
-// Rejection sampling keeps the distribution: every outcome of the shipped code with its exact
-// probability (T3); and plausible but wrong rules, which the same check must detect.
+// Rejection sampling keeps the distribution: the tests enumerate every outcome of the real code
+// with its exact probability (T3). Plausible but wrong rules must fail the same check.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-/// Penalty, temperature, top-k, top-p and min-p, written plainly.
+/// The distribution of the next token after penalty, temperature, top-k, top-p and min-p, written
+/// plainly.
 std::vector<double> plain_next(const ToyModel& model,
                                const Sampling& s,
                                std::span<const TokenId> text) {
@@ -124,7 +125,7 @@ TEST(Rejection, every_decoder_keeps_the_distribution_exactly) {
           << c.name;
     }
     if (c.job.decoder != "ar") {
-      EXPECT_GT(n_accepted, 0) << c.name << ": nothing was proposed";
+      EXPECT_GT(n_accepted, 0) << c.name << ": no token was accepted";
     }
   }
 }
@@ -150,7 +151,7 @@ TEST(Rejection, an_end_token_keeps_the_distribution) {
 /// Verifies one node's candidates by a rule that may be wrong.
 struct WrongRule {
   bool residual_keeps_refused = false;  // samples from p although candidates were rejected
-  bool no_renormalisation = false;      // compares with p(x) after earlier rejections
+  bool no_renormalisation = false;      // does not renormalise p after a rejection
   bool below_or_equal_at_zero = false;  // accepts a token of probability 0
 };
 
@@ -206,7 +207,7 @@ std::vector<TokenId> longest_of(const std::vector<Guess>& guesses,
                                 const Sampling& sampling,
                                 UniformSource& uniforms) {
   Guess best;
-  TokenId refused = -1;  // after the best run; -1: none
+  TokenId refused = -1;  // the rejected token after `best`; -1 if there is none
   for (const Guess& guess : guesses) {
     std::size_t n = 0;
     while (n < guess.size()) {
@@ -294,8 +295,9 @@ TEST(Rejection, verifying_paths_instead_of_nodes_is_detected) {
 }
 
 TEST(Rejection, resampling_a_block_to_a_fixed_point_is_not_exact) {
-  // The reason jacobi refuses this mode: for two tokens of distribution {.45, .05, .25, .25},
-  // iterating with fresh uniforms ends in {.484, .039, .313, .164}.
+  // Jacobi refuses rejection sampling for this reason: two tokens with the joint distribution {.45,
+  // .05, .25, .25}, resampled with fresh uniforms up to a fixed point, have {.484, .039, .313,
+  // .164}.
   const double first[2] = {0.5, 0.5};
   const double second[2][2] = {{0.9, 0.1}, {0.5, 0.5}};
   // State (a, b): the next is a' ~ first, b' ~ second[a]; the iteration stops at a fixed point.

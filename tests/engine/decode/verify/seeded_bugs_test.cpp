@@ -1,6 +1,6 @@
-// The exact distribution detects common mistakes: a plain block decoder, written for this test,
-// that is correct by default or has one mistake. The check that the shipped decoders pass
-// (draft_rules_test.cpp) must accept the correct one and fail all others.
+// Enumerating the exact distribution detects common mistakes. `Decode` is a plain speculative
+// decoder, written for this test, that is correct or has one mistake. The check that the real
+// decoders pass (draft_rules_test.cpp) must accept the correct one and fail all others.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -23,15 +23,15 @@ enum class Bug {
   ComparesWithTarget,   // not a mistake: sample the target, accept the draft if equal; accepts less
   MissDrawsAgain,       // sample the target, compare with the draft, on a miss sample again from p
   ResidualIsP,          // p instead of (p - q)+
-  ResidualUniform,      //
+  ResidualUniform,      // a uniform distribution instead of (p - q)+
   ArgmaxDraft,          // the draft takes its argmax, the ratio uses a softmax q
   RatioAtOne,           // q of the ratio is at temperature 1, the draft sampled at T
   QOffByOne,            // q of the ratio is that of the row before
   KeepsAtHalf,          // accepts whenever p >= q / 2
-  BonusFromWrongRow,    // the last row but one
+  BonusFromWrongRow,    // the bonus token is sampled from the last row but one
   RejectedStaysCached,  // the next tokens are computed as if it were still in the cache
   TopPNotInResidual,    // top-p applies only in the ratio
-  TopPNotInBonus,       //
+  TopPNotInBonus,       // top-p does not apply to the bonus token
   DraftInBf16,          // sampled from bf16 numbers, verified with f32 ones
   DropsUnlikely,        // adaptive gamma that depends on the sampled token, and drops it
   KeepsAtZero,          // u <= ratio with u = 0 and p = 0
@@ -40,7 +40,7 @@ enum class Bug {
 constexpr int kVocab = 5, kGamma = 3;
 constexpr std::size_t kTokens = kGamma + 1;  // a whole draft chain and the token after it
 const Text kPrompt{0, 1, 2};
-/// Spread of the toys' uniform logits: deviations of 0.29, 1.0 and 2.5.
+/// Spread of the toy models' uniform logits: standard deviations of 0.29, 1.0 and 2.5.
 constexpr float kSpreads[] = {1.0f, 3.5f, 8.7f};
 
 struct Pair {
@@ -86,7 +86,7 @@ Probabilities in_bf16(Probabilities distribution) {
     const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(p));
     p = static_cast<double>(std::bit_cast<float>((bits + 0x8000u) & 0xFFFF0000u));
   }
-  return distribution;  // draw() scales
+  return distribution;  // draw() normalises
 }
 
 class Decode {
@@ -182,7 +182,7 @@ class Decode {
       const Probabilities& judged_by = is(Bug::QOffByOne) && i > 0 ? q[i - 1] : q[i];
       double chance = std::min(1.0, at(filtered, x) / at(judged_by, x));
       if (is(Bug::KeepsAtHalf) && at(filtered, x) >= at(judged_by, x) / 2) chance = 1;
-      if (is(Bug::KeepsAtZero) && chance == 0) chance = 0.05;  // as often as u is 0
+      if (is(Bug::KeepsAtZero) && chance == 0) chance = 0.05;  // stands in for draws with u = 0
       if (uniforms_.accept(0, 0, chance) < chance) {
         emit(x);
         continue;
@@ -208,7 +208,7 @@ class Decode {
   const Pair& pair_;
   Bug bug_;
   UniformSource& uniforms_;
-  Text text_, seen_;  // the output, and what the models see
+  Text text_, seen_;  // the output, and the tokens that the models see
 };
 
 /// Distance of a decoder's first n tokens from plain sampling: the largest difference for the

@@ -12,7 +12,7 @@ namespace {
 
 using Distribution = std::vector<double>;
 
-/// Rows with given distributions.
+/// A step's output whose rows have these distributions.
 StepOutput answering(const std::vector<Distribution>& distributions) {
   StepOutput out;
   out.vocab_size = static_cast<int>(distributions[0].size());
@@ -54,7 +54,7 @@ TEST(Typical, the_threshold_is_the_papers) {
   EXPECT_NEAR(typical_threshold(Distribution{.5, .5}, {.epsilon = 1, .delta = .4}), .2, 1e-12);
 }
 
-TEST(Typical, uniform_keeps_all_tokens_and_certain_keeps_the_mode) {
+TEST(Typical, uniform_accepts_all_tokens_and_one_hot_the_mode) {
   for (TokenId token = 0; token < 4; token++) {
     const TokenTree tree = tree_of({{0, -1}, {token, 0}});
     const Distribution uniform(4, 0.25), sure{0, 0, 1, 0};
@@ -63,7 +63,7 @@ TEST(Typical, uniform_keeps_all_tokens_and_certain_keeps_the_mode) {
   }
 }
 
-TEST(Typical, the_mode_is_kept_where_it_exceeds_the_threshold) {
+TEST(Typical, the_mode_is_accepted_if_it_exceeds_the_threshold) {
   Dice dice(4);
   int n_kept = 0;
   for (int i = 0; i < 300; i++) {
@@ -84,7 +84,7 @@ TEST(Typical, the_mode_is_kept_where_it_exceeds_the_threshold) {
 
 // With s = ln p + H, a token is kept if s > ln(delta) or p > epsilon. As the temperature rises, s
 // falls only for tokens with s > 0, which are kept.
-TEST(Typical, a_higher_temperature_keeps_a_superset) {
+TEST(Typical, a_higher_temperature_accepts_a_superset) {
   Dice dice(11);
   int n_kept = 0, n_not = 0, n_came = 0;
   for (int i = 0; i < 200; i++) {
@@ -178,7 +178,7 @@ TEST(Typical, the_bonus_token_has_the_options_distribution) {
   expect(drawn(Root::Sample), distribution);
 }
 
-// A device answers parent by parent, while the tree's rows may be in another order.
+// The device returns candidates grouped by parent, while the tree's rows may be in another order.
 TEST(Typical, device_results_are_read_row_by_row) {
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 1}, {3, 0}, {4, 1}, {5, 3}});
   PhiloxUniforms uniforms(1);

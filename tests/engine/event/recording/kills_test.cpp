@@ -63,8 +63,8 @@ class EndlessSteps {
   std::vector<std::size_t> ends_;
 };
 
-/// Records until killed, in writes of any size. Writes a byte to `ready` when the first of them is
-/// in the file.
+/// Records until killed, in writes of random sizes. Writes a byte to `ready` after the fourth
+/// write.
 [[noreturn]] void record_for_ever(const std::string& path, int ready, unsigned seed) {
   RecorderOptions options{.flush_bytes = 256, .flush_ms = 1};
   options.write = [ready, random = std::mt19937(seed), n = 0](int fd, const void* bytes,
@@ -195,7 +195,7 @@ Loss loss_of(const Recording& recording) {
 }
 
 /// Kills recorders of small and of large events, 40 at a time to overlap their waits.
-/// @param late_ms  the largest delay with which this process was woken meanwhile
+/// @param late_ms receives the largest delay with which this process was woken meanwhile
 std::vector<Loss> losses_of_a_batch(const Folder& folder, std::mt19937& random, double& late_ms) {
   std::vector<Recording> batch(40);
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -242,7 +242,7 @@ TEST(Kills, a_kill_loses_only_events_after_the_last_flush) {
       n_lossy += loss.n_bytes > 0;
       most.ms = std::max(most.ms, loss.ms);
       most.n_bytes = std::max(most.n_bytes, loss.n_bytes);
-      // A writer that is woken late writes late: allow this process's own delay plus 20 ms.
+      // A writer that is woken late writes late: allow 20 ms plus twice this process's own delay.
       const double grace_ms = 20 + 2 * late_ms;
       const auto grace_events = static_cast<std::size_t>(1 + grace_ms / 4);
       n_within += loss.ms <= promised.flush_ms + grace_ms &&
@@ -307,7 +307,7 @@ TEST(Kills, a_kill_leaves_the_old_content_or_the_new) {
   }
   ::unlink(path.c_str());
   std::printf(
-      "1000 kills: %d while writing, %d between the last write and the rename, %d behind it\n",
+      "1000 kills: %d while writing, %d between the last write and the rename, %d after it\n",
       n_writing, n_before_rename, n_behind);
   EXPECT_GT(n_writing, 20);
   EXPECT_GT(n_before_rename, 20);

@@ -1,4 +1,4 @@
-// Large recordings: too slow for every run of the tests.
+// Tests with large recordings, which are too slow for the label `fast`.
 #include <algorithm>
 #include <cstring>
 #include <fstream>

@@ -379,7 +379,7 @@ TEST(Recorder, a_missing_folder_is_named_in_the_error) {
   }
 }
 
-TEST(RecordingTap, a_recording_started_late_opens_by_itself) {
+TEST(RecordingTap, a_recording_started_late_has_the_whole_run) {
   const Folder folder;
   EventList window;
   RecordingTap tap(window);

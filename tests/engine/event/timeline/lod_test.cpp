@@ -20,9 +20,9 @@ struct Totals {
 
 void add(Totals& totals, const Slice& slice) {
   ++totals.n;
-  totals.rejected += (slice.rare & kRareRejected) != 0;
-  totals.errors += (slice.rare & kRareError) != 0;
-  totals.pool_hits += (slice.rare & kRarePoolHit) != 0;
+  totals.rejected += (slice.flags & kFlagRejected) != 0;
+  totals.errors += (slice.flags & kFlagError) != 0;
+  totals.pool_hits += (slice.flags & kFlagPoolHit) != 0;
   totals.busy += slice.end - slice.start;
 }
 
@@ -34,7 +34,7 @@ void add(Totals& totals, const Bucket& bucket) {
   totals.busy += bucket.busy;
 }
 
-/// Nearly back-to-back slices of 1 to 41 us, some of rare kinds, and now and then one of a second.
+/// Nearly back-to-back slices of 1 to 41 us, some of rare kinds, and occasionally one of a second.
 std::vector<Slice> synthetic_slices(int n_slices, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::vector<Slice> slices;
@@ -42,10 +42,10 @@ std::vector<Slice> synthetic_slices(int n_slices, unsigned seed = 1) {
   for (int i = 0; i < n_slices; ++i) {
     const Nanoseconds gap = random() % 5'000;
     const Nanoseconds length = i % 50'000 == 777 ? 1'000'000'000 : 1'000 + random() % 40'000;
-    const std::uint8_t rare = i % 9'973 == 0 ? 1 << (random() % 3) : 0;
+    const std::uint8_t flags = i % 9'973 == 0 ? 1 << (random() % 3) : 0;
     const SliceKind kind = random() % 10 < 7 ? SliceKind::Forward : SliceKind::Propose;
     slices.push_back(
-        {.start = t + gap, .end = t + gap + length, .step = i, .kind = kind, .rare = rare});
+        {.start = t + gap, .end = t + gap + length, .step = i, .kind = kind, .flags = flags});
     t += gap + length;
   }
   return slices;
@@ -88,10 +88,10 @@ TEST(Lod, totals_of_every_level_equal_those_of_the_slices) {
 // Worked out by hand at the lowest levels: 65,536 and 262,144 ns wide.
 TEST(Lod, a_bucket_counts_starts_and_the_time_inside_it) {
   LodLane lane;
-  lane.add({.start = 100, .end = 1'100, .kind = SliceKind::Propose, .rare = kRareRejected});
-  lane.add({.start = 60'000, .end = 70'000, .rare = kRarePoolHit});  // 5,536 ns, then 4,464
-  lane.add({.start = 131'072, .end = 196'608, .rare = kRareError});  // as wide as a bucket
-  lane.add({.start = 200'000, .end = 200'000});                      // of length zero
+  lane.add({.start = 100, .end = 1'100, .kind = SliceKind::Propose, .flags = kFlagRejected});
+  lane.add({.start = 60'000, .end = 70'000, .flags = kFlagPoolHit});  // 5,536 ns, then 4,464
+  lane.add({.start = 131'072, .end = 196'608, .flags = kFlagError});  // as wide as a bucket
+  lane.add({.start = 200'000, .end = 200'000});                       // of length zero
   lane.add({.start = 300'000, .end = 310'000, .kind = SliceKind::Commit});
   const auto shown = [](const std::vector<Bucket>& buckets) {
     std::vector<std::array<std::int64_t, 6>> rows;
@@ -115,8 +115,8 @@ TEST(Lod, a_bucket_counts_starts_and_the_time_inside_it) {
 TEST(Lod, a_single_slice_is_visible_at_every_zoom) {
   LodLane lane;
   for (int i = 0; i < 200'000; ++i) {
-    const std::uint8_t rare = i == 123'456 ? kRareRejected : 0;
-    lane.add({.start = i * 10'000, .end = i * 10'000 + 9'000, .step = i, .rare = rare});
+    const std::uint8_t flags = i == 123'456 ? kFlagRejected : 0;
+    lane.add({.start = i * 10'000, .end = i * 10'000 + 9'000, .step = i, .flags = flags});
   }
   for (const double px : {1.0, 5.0, 100.0, 1'920.0, 100'000.0, 10'000'000.0}) {
     EXPECT_EQ(totals_of(lane.visible(0, lane.end(), px)).rejected, 1) << px;
@@ -262,15 +262,15 @@ TEST(RunLod, lanes_hold_the_parts_of_every_step) {
   EXPECT_EQ(lod.lane(LaneKind::Target).slices().size(), 4U);
   EXPECT_EQ(lod.lane(LaneKind::Target).slices()[1].start, 1'161'000);
   EXPECT_EQ(lod.lane(LaneKind::Target).slices()[1].end, 1'241'000);
-  EXPECT_EQ(lod.lane(LaneKind::Verify).slices()[0].rare, kRareRejected);
-  EXPECT_EQ(lod.lane(LaneKind::Target).slices()[0].rare, kRareRejected);
+  EXPECT_EQ(lod.lane(LaneKind::Verify).slices()[0].flags, kFlagRejected);
+  EXPECT_EQ(lod.lane(LaneKind::Target).slices()[0].flags, kFlagRejected);
   EXPECT_EQ(lod.lane(LaneKind::Pool).slices()[1].kind, SliceKind::PoolHit);
   EXPECT_EQ(lod.lane(LaneKind::Phases).slices()[0].kind, SliceKind::Prefill);
   const StepHead step = run.steps.head(0);
   EXPECT_EQ(lod.lane(LaneKind::Target).slices()[0].percent,
             100 - 100 * step.n_tokens / step.n_rows);
-  EXPECT_EQ(lod.lane(LaneKind::Pool).slices()[1].rare & kPoolAdded,
-            run.steps.head(1).n_pool_added > 0 ? kPoolAdded : 0);
+  EXPECT_EQ(lod.lane(LaneKind::Pool).slices()[1].flags & kFlagPoolAdded,
+            run.steps.head(1).n_pool_added > 0 ? kFlagPoolAdded : 0);
   EXPECT_EQ(label_of(run, LaneKind::Verify, lod.lane(LaneKind::Verify).slices()[1]),
             "verify accepted 2/2");
 }

@@ -26,7 +26,7 @@ std::string bytes_of(const StepRecord& step) {
   return bytes;
 }
 
-/// A step with unusual values in every field, different for every number.
+/// A step with unusual values in every field, different for each n.
 StepRecord odd_step(StepId n) {
   std::mt19937 random(static_cast<unsigned>(n));
   const auto number = [&](int below) { return static_cast<int>(random() % unsigned(below)); };

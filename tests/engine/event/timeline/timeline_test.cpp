@@ -65,7 +65,8 @@ TEST(Timeline, tokens_have_position_step_origin_and_probability) {
   EXPECT_EQ(tokens[2].step, 1);
   EXPECT_EQ(tokens[1].origin.kind, RowTag::Kind::Guess);
   EXPECT_EQ(tokens[3].status, TokenStatus::Bonus);
-  // In an agreeing step, row 0 predicts token 0, row 1 token 1, and row 2 the bonus.
+  // If all guesses are accepted, row 0 predicts the step's first token, row 1 the second, and row 2
+  // the bonus.
   EXPECT_TRUE(tokens[3].has_logp);
   EXPECT_FLOAT_EQ(tokens[1].logp, -0.5F);
   EXPECT_FLOAT_EQ(tokens[2].logp, -0.25F);
@@ -106,7 +107,7 @@ TEST(Timeline, version_grows_with_every_event_even_refused_ones) {
   EXPECT_EQ(timeline.version(), 2U);
   EXPECT_EQ(timeline.n_inconsistent(), 1);
   ASSERT_EQ(timeline.inconsistencies().size(), 1U);
-  EXPECT_NE(timeline.inconsistencies()[0].find("no such run"), std::string::npos);
+  EXPECT_NE(timeline.inconsistencies()[0].find("no run with this number"), std::string::npos);
 }
 
 TEST(Timeline, approximate_prompt_tokens_lie_inside_the_prompt) {
@@ -324,7 +325,7 @@ TEST(Timeline, a_step_reported_before_its_draft_gets_the_drafts_rows) {
   EXPECT_EQ(timeline_of(again.events).runs()[0].totals.n_rows, before.n_rows);
 }
 
-TEST(Timeline, memory_is_counted_and_outlives_dropped_payload) {
+TEST(Timeline, totals_count_once_and_outlive_dropped_payload) {
   Timeline timeline;
   timeline.set_payload_budget(0);
   for (const Event& event : small_stream()) timeline.apply(event);

@@ -12,8 +12,8 @@
 
 namespace {
 
-// A separate process, because the library counts from the program's start and writes its log at the
-// end.
+// Runs in a separate process, because the library counts from the program's start and writes its
+// log at the end.
 [[noreturn]] void three_calls_then_end() {
   int n = 0;
   const bool first = cudaGetDeviceCount(&n) == cudaErrorUnknown;

@@ -116,7 +116,7 @@ constexpr int kAskedBytes = 16 << 20, kAskedPart = 4096, kReads = 8;
 
 struct Pair {
   bool asks = false;
-  bool early_weights = false, early_small = false;  // starts before the kernel before it has ended
+  bool early_weights = false, early_small = false;  // starts before the previous kernel has ended
   bool lets_late = false;
   bool has_weights = true, has_small = true;
 };

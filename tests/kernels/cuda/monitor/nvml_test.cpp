@@ -28,20 +28,20 @@ class NvmlTest : public ::testing::Test {
 };
 using GpuMonitorTest = NvmlTest;
 
-TEST_F(NvmlTest, a_missing_library_is_a_reason_in_one_line) {
+TEST_F(NvmlTest, a_missing_library_is_reported_in_one_line) {
   std::string reason;
   EXPECT_EQ(Nvml::open(reason, "libno-such-nvml.so.1"), nullptr);
   EXPECT_THAT(reason, HasSubstr("libno-such-nvml.so.1 was not found"));
   EXPECT_THAT(reason, Not(HasSubstr("\n")));
 }
 
-TEST_F(NvmlTest, a_foreign_library_is_a_reason) {
+TEST_F(NvmlTest, a_foreign_library_is_reported) {
   std::string reason;
   EXPECT_EQ(Nvml::open(reason, "libc.so.6"), nullptr);
   EXPECT_THAT(reason, HasSubstr("libc.so.6: nvmlInit_v2"));
 }
 
-TEST_F(NvmlTest, a_failed_init_is_a_reason_and_is_not_shut_down) {
+TEST_F(NvmlTest, a_failed_init_is_reported_and_not_shut_down) {
   FakeNvml::init_result = FakeNvml::kDriverNotLoaded;
   std::string reason;
   EXPECT_EQ(Nvml::open(FakeNvml::table(), reason), nullptr);
@@ -80,7 +80,7 @@ TEST_F(NvmlTest, a_gpu_is_found_by_uuid_or_bus_never_by_index) {
   EXPECT_EQ(FakeNvml::n_inits, FakeNvml::n_shutdowns);
 }
 
-TEST_F(NvmlTest, a_gpu_unknown_to_cuda_is_a_reason) {
+TEST_F(NvmlTest, a_gpu_unknown_to_cuda_is_reported) {
   GpuSource source = FakeNvml::source();
   source.identity = []() -> GpuIdentity { throw Error(ErrorCode::Device, "cuda:0: gone"); };
   EXPECT_EQ(gpu_load_once(source).reason, "cuda:0: gone");
@@ -164,7 +164,7 @@ TEST_F(GpuMonitorTest, a_refusal_by_nvml_keeps_its_reason) {
   EXPECT_EQ(monitor.n_samples(), 0u);
 }
 
-// Values of one sample are read together: the fake library makes them equal.
+// The fake library makes all values of a sample equal, so a mix of two samples is noticed.
 TEST_F(GpuMonitorTest, threads_read_consistent_samples) {
   static std::atomic<unsigned> count;
   count = 0;

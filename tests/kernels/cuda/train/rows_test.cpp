@@ -202,7 +202,7 @@ GoalLoss divergence_loss(const std::vector<double>& log_q,
   return exact;
 }
 
-TEST_P(CudaTraining, loss_and_gradient_of_labels_and_teachers) {
+TEST_P(CudaTraining, label_and_teacher_losses_equal_double_loops) {
   using Kind = RowGoal::Kind;
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
@@ -223,7 +223,7 @@ TEST_P(CudaTraining, loss_and_gradient_of_labels_and_teachers) {
     const DeviceFloats in(*device, logits), beside(*device, others), weights(*device, weight);
     const DeviceList<std::int32_t> targets(*device, target);
     const DeviceList<RowGoal> there(*device, goals);
-    // Teachers of another forward, and rows of the same.
+    // The teacher rows are those of another forward, or rows of the same forward.
     for (const bool themselves : {false, true}) {
       const DeviceFloats loss(*device, std::vector<float>(n_rows, -1));
       const TypedArray d(*device, type(), std::vector<float>(logits.size(), -1));
@@ -261,7 +261,8 @@ TEST_P(CudaTraining, conversion_rounds_to_nearest) {
   for (std::size_t i = 0; i < x.size(); i++) ASSERT_EQ(y[i], stored(x[i], type()));
 }
 
-// Weight updates with large, tiny and zero gradients; two steps, so that moments count.
+// Updates weights with large, tiny and zero gradients, in two steps, because the moments matter
+// from the second step on.
 TEST_P(CudaTraining, adamw_follows_its_formula_and_rounds_weights) {
   const OpenedCuda device(GetParam().device);
   const int n = 300;
@@ -302,8 +303,8 @@ TEST_P(CudaTraining, adamw_follows_its_formula_and_rounds_weights) {
   EXPECT_EQ(g_there.read(), std::vector<float>(n)) << "the gradient is cleared";
 }
 
-// Values that differ from step to step lie in memory, so a step repeats the kernels of the last
-// one.
+// Values that change between steps are kept in device memory, so a step launches the graph of the
+// previous one.
 TEST(EmulatedTrainingStep, updates_with_the_graph_of_the_previous_step) {
   using emulation::calls_of;
   const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
@@ -341,7 +342,7 @@ TEST_P(CudaTraining, products_in_every_direction_equal_plain_sums) {
   const TrainKernels& kernels = train_kernels(*device);
   for (const auto& [m, n, k] : {ProductCase{1, 1, 1}, {5, 70, 19}, {67, 3, 33}, {130, 65, 16}}) {
     for (int turned = 0; turned < 4; turned++) {
-      const bool a_turned = turned & 1, b_turned = turned & 2;
+      const bool a_transposed = turned & 1, b_transposed = turned & 2;
       const auto a = kept_values(m * k, 30, type()), b = kept_values(k * n, 31, type());
       const TypedArray a_there(*device, type(), a), b_there(*device, type(), b);
       for (int way = 0; way < 3; way++) {  // into the type, into f32, added to f32
@@ -352,8 +353,8 @@ TEST_P(CudaTraining, products_in_every_direction_equal_plain_sums) {
         kernels.product(*device, {.a = a_there.data(),
                                   .b = b_there.data(),
                                   .c = c.data(),
-                                  .a_turned = a_turned,
-                                  .b_turned = b_turned,
+                                  .a_transposed = a_transposed,
+                                  .b_transposed = b_transposed,
                                   .in = type(),
                                   .out = out,
                                   .add = way == 2,
@@ -365,8 +366,8 @@ TEST_P(CudaTraining, products_in_every_direction_equal_plain_sums) {
           for (int j = 0; j < n; j++) {
             double exact = way == 2 ? before[std::size_t(i) * n + j] : 0, size = 1;
             for (int p = 0; p < k; p++) {
-              const double term =
-                  double(a[a_turned ? p * m + i : i * k + p]) * b[b_turned ? j * k + p : p * n + j];
+              const double term = double(a[a_transposed ? p * m + i : i * k + p]) *
+                                  b[b_transposed ? j * k + p : p * n + j];
               exact += term;
               size += std::fabs(term);
             }

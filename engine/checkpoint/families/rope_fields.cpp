@@ -1,4 +1,4 @@
-#include "engine/checkpoint/rope_fields.h"
+#include "engine/checkpoint/families/rope_fields.h"
 
 #include <algorithm>
 #include <array>
@@ -71,7 +71,8 @@ void note_unused(const Json& object,
 }
 
 void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
-  // As in transformers, a factor that is null is computed from the two lengths.
+  // As in transformers, a factor that is null becomes the quotient of the extended and the original
+  // length.
   const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
   out.factor = rope.real("factor", 0, kMaxFactor, std::max(implied, 1.0));
   out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
@@ -125,17 +126,18 @@ void read_longrope(const Fields& rope, const ModelConfig& config, RopeConfig& ou
   const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
   out.factor = rope.real("factor", 0, kMaxFactor, implied);
   out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
-  out.short_factor = factors(rope, "short_factor", config.head_dim / 2);
-  out.long_factor = factors(rope, "long_factor", config.head_dim / 2);
+  const int n_pairs = (out.rotary_dim > 0 ? out.rotary_dim : config.head_dim) / 2;
+  out.short_factor = factors(rope, "short_factor", n_pairs);
+  out.long_factor = factors(rope, "long_factor", n_pairs);
 }
 
-/// @param fields  the top level of the file; for yarn, llama3 and longrope it may hold the original
-///                length, as in Phi-3
+/// @param fields  the top level of the file. In some files, such as Phi-3's, it holds the original
+///                length of yarn, llama3 or longrope
 void read_scaling(const Fields& fields,
                   const Fields& rope,
                   const FileLimits& limits,
-                  ModelConfig& config) {
-  RopeConfig& out = config.rope;
+                  const ModelConfig& config,
+                  RopeConfig& out) {
   const auto original = [&] {
     const Fields& from = fields.find(kOriginal) ? fields : rope;
     return static_cast<int>(from.integer(kOriginal, 1, limits.max_seq_len, config.max_seq_len));
@@ -185,7 +187,7 @@ void extend_context(const FileLimits& limits,
   config.max_seq_len = static_cast<int>(std::min(extended, most));
 }
 
-/// The type and members of RoPE parameters as words ("linear", "factor 4"), to compare two of them.
+/// RoPE parameters as a text ("linear, factor 4"), to compare two sets of parameters.
 std::string summary_of(const Json& object) {
   const auto shown = [&](const char* name) {
     const Json* value = object.find(name);
@@ -208,6 +210,60 @@ void note_second_object(const Fields& fields,
       escaped(fields.file()), first, second));
 }
 
+/// Reads how many dimensions of a head are rotated. Only Phi-3 may leave some out.
+void read_partial(const Fields& fields, const ModelConfig& config, RopeConfig& out) {
+  constexpr const char* kName = "partial_rotary_factor";
+  const double factor = fields.real(kName, 0, 1, 1.0);
+  if (factor == 1) return;
+  if (config.model_type != "phi3")
+    fields.fail(kName, "less than 1", "1 (all dimensions are rotated)");
+  constexpr double kRounding = 1e-6;  // of a quotient of two whole numbers
+  out.rotary_dim = static_cast<int>(config.head_dim * factor + kRounding);
+  if (out.rotary_dim < 2 || out.rotary_dim % 2 != 0)
+    fields.fail(kName, fmt::format("{} of {} dimensions", out.rotary_dim, config.head_dim),
+                "a factor that gives an even number (rotary pairs)");
+}
+
+/// Reads one object of parameters.
+/// @param name  of the object in the file, for notices
+void read_parameters(const Fields& fields,
+                     const Json& object,
+                     const std::string& name,
+                     const FileLimits& limits,
+                     const ModelConfig& config,
+                     RopeConfig& out,
+                     std::vector<std::string>& notices) {
+  const Fields rope(object, fields.file(), name + ".");
+  out.theta = rope.real("rope_theta", 0, kMaxRopeTheta, out.theta);
+  refuse_per_layer(object, rope);
+  out.type = type_of(rope);
+  read_partial(rope, config, out);
+  read_scaling(fields, rope, limits, config, out);
+  note_unused(object, name.c_str(), out.type, fields.file(), notices);
+}
+
+/// Gemma 3: one set for global layers and one for local layers. The context in the file includes the scaling.
+void read_two_sets(const Fields& fields,
+                   const FileLimits& limits,
+                   ModelConfig& config,
+                   std::vector<std::string>& notices) {
+  constexpr double kLocalTheta = 10000;
+  RopeConfig& local = config.local_rope.emplace();
+  local.theta = fields.real("rope_local_base_freq", 0, kMaxRopeTheta, kLocalTheta);
+  const auto read = [&](const Json* object, const std::string& name, RopeConfig& out) {
+    if (object && object->is(JsonReader::Kind::Object))
+      read_parameters(fields, *object, name, limits, config, out, notices);
+  };
+  if (const Json* sets = fields.find("rope_parameters")) {
+    read(sets->find("full_attention"), "rope_parameters.full_attention", config.rope);
+    read(sets->find("sliding_attention"), "rope_parameters.sliding_attention", local);
+  }
+  read(fields.find("rope_scaling"), "rope_scaling", config.rope);
+  if (local.type != RopeType::Default)
+    fields.fail("rope_parameters.sliding_attention.rope_type", in_quotes(name_of(local.type)),
+                "\"default\"");
+}
+
 }  // namespace
 
 double extended_context(const RopeConfig& rope, int max_position_embeddings) {
@@ -228,13 +284,13 @@ double extended_context(const RopeConfig& rope, int max_position_embeddings) {
 
 void read_rope(const Fields& fields,
                const FileLimits& limits,
+               double default_theta,
                ModelConfig& config,
                std::vector<std::string>& notices) {
   config.max_position_embeddings = config.max_seq_len;
-  config.rope.theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
-  if (fields.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
-    fields.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
-  }
+  config.rope.theta = fields.real("rope_theta", 0, kMaxRopeTheta, default_theta);
+  read_partial(fields, config, config.rope);
+  if (config.model_type == "gemma3_text") return read_two_sets(fields, limits, config, notices);
   const auto holds_some = [](const Json* value) {
     return value && !(value->is(JsonReader::Kind::Object) && value->members.empty());
   };
@@ -242,16 +298,8 @@ void read_rope(const Fields& fields,
   const char* name = is_old ? "rope_scaling" : "rope_parameters";
   const Json* scaling = fields.find(name);
   if (!scaling) return;
-  const Fields rope(*scaling, fields.file(), std::string(name) + ".");
-  config.rope.theta = rope.real("rope_theta", 0, kMaxRopeTheta, config.rope.theta);
-  refuse_per_layer(*scaling, rope);
   if (is_old) note_second_object(fields, *scaling, notices);
-  config.rope.type = type_of(rope);
-  if (rope.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
-    rope.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
-  }
-  read_scaling(fields, rope, limits, config);
-  note_unused(*scaling, name, config.rope.type, fields.file(), notices);
+  read_parameters(fields, *scaling, name, limits, config, config.rope, notices);
   extend_context(limits, fields.file(), config, notices);
 }
 

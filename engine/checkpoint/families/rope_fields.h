@@ -12,12 +12,15 @@ namespace engine {
 
 /// Reads rope_scaling and rope_theta (transformers 4) or rope_parameters (5); the former take
 /// precedence, as in transformers.
-/// @param config   max_seq_len and head_dim must be set. Receives the parameters; max_seq_len
+/// Gemma 3 has a second set for local layers: rope_local_base_freq, or rope_parameters by layer type.
+/// @param default_theta  base if the file has none
+/// @param config   model_type, max_seq_len and head_dim must be set. Receives the parameters; max_seq_len
 ///                 becomes the extended context and max_position_embeddings the length in the file
 /// @param notices  receives a notice for each member that is ignored
 /// @throws Error(BadInput)
 void read_rope(const Fields& fields,
                const FileLimits& limits,
+               double default_theta,
                ModelConfig& config,
                std::vector<std::string>& notices);
 

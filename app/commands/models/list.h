@@ -1,0 +1,44 @@
+// The models that --model can name: the bundled ones and those found on this machine.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/model_files.h"
+
+namespace app {
+
+struct ModelCommandOptions;
+
+/// A model as `model list` and the window's picker describe it.
+struct ListedModel {
+  std::string name;        // as --model accepts it
+  std::string path;        // directory or file
+  std::string source;      // "bundled", "Hugging Face cache", ...
+  std::int64_t bytes = 0;  // of its files with weights; 0: unknown
+  std::string type;        // of most weights: "Q4_1", "bf16"
+  std::string architecture, licence;
+  std::int64_t n_params = 0;
+  int context = 0;  // positions
+  std::string
+      unavailable;  // why it cannot be opened or does not fit in memory; empty: it can be used
+};
+
+/// True if a folder contains draft heads in place of a model.
+bool holds_heads(const std::filesystem::path& folder);
+
+/// Names, paths and sources of all models, the bundled ones first; opens none.
+std::vector<ListedModel> models_on_this_machine();
+
+/// Opens the model and fills in the other members. Errors go to `unavailable`.
+/// @return  the opened model, without weights; nullopt if it cannot be opened
+std::optional<engine::ModelFiles> describe_model(ListedModel& model,
+                                                 const engine::OpenOptions& options);
+
+/// `model list`. @return  the exit code
+int list_models(const ModelCommandOptions& options);
+
+}  // namespace app

@@ -1,0 +1,28 @@
+// The architectures that are read. All run through one forward pass (engine/model/transformer.cpp); ModelConfig says how
+// each differs from LLaMA.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace engine {
+
+/// One architecture and its names.
+struct Architecture {
+  const char* name;        // for people: "Gemma 3"
+  const char* model_type;  // of config.json: "gemma3_text"
+  const char* class_name;  // in `architectures` of config.json: "Gemma3ForCausalLM"
+  const char* gguf;        // general.architecture of a GGUF file: "gemma3"
+  const char* notes;       // how it differs from LLaMA
+};
+
+/// All architectures, LLaMA first.
+std::span<const Architecture> architectures();
+/// The architecture with this model_type; null: it is not read.
+const Architecture* architecture_of_type(const std::string& model_type);
+/// The architecture with this name in GGUF files; null: it is not read. Mistral's files have the name "llama".
+const Architecture* architecture_of_gguf(const std::string& gguf);
+/// All of them, for messages: "llama (LlamaForCausalLM), ... or gemma3_text (Gemma3ForCausalLM)".
+std::string architecture_list();
+
+}  // namespace engine

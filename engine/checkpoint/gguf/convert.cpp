@@ -1,0 +1,315 @@
+#include "engine/checkpoint/gguf/convert.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "engine/base/output_file.h"
+#include "engine/base/refuse.h"
+#include "engine/checkpoint/gguf/ggml_blocks.h"
+#include "engine/checkpoint/gguf/gguf_config.h"
+#include "engine/checkpoint/gguf/gguf_names.h"
+#include "engine/checkpoint/gguf/gguf_tensors.h"
+#include "engine/checkpoint/gguf/gguf_writer.h"
+#include "engine/checkpoint/gguf/tokenizer_from_gguf.h"
+#include "engine/checkpoint/gguf/tokenizer_to_gguf.h"
+
+namespace engine {
+namespace {
+
+constexpr std::int64_t kPieceElements = 1 << 20;  // converted at a time
+
+GgmlType type_of(kernels::DType dtype) {
+  switch (dtype) {
+    case kernels::DType::F16:
+      return GgmlType::F16;
+    case kernels::DType::BF16:
+      return GgmlType::BF16;
+    case kernels::DType::F32:
+      break;
+  }
+  return GgmlType::F32;
+}
+
+bool is_quantised(GgmlType type) {
+  return info_of(type).block_size > 1;
+}
+
+std::int64_t bytes_in(const std::vector<std::int64_t>& shape, const GgmlTypeInfo& type) {
+  std::int64_t n = 1;
+  for (const std::int64_t dim : shape) n *= dim;
+  return n / type.block_size * type.block_bytes;
+}
+
+// The type that a tensor gets. Vectors are F32, and a row must be whole blocks.
+GgmlType wanted_type(const std::vector<std::int64_t>& shape, GgmlType type) {
+  if (shape.size() < 2) return GgmlType::F32;
+  return shape.back() % info_of(type).block_size == 0 ? type : GgmlType::F16;
+}
+
+// llama.cpp's numbers for "mostly of this type" (llama_ftype).
+std::int64_t file_type(GgmlType type) {
+  switch (type) {
+    case GgmlType::F16:
+      return 1;
+    case GgmlType::Q4_0:
+      return 2;
+    case GgmlType::Q4_1:
+      return 3;
+    case GgmlType::Q8_0:
+      return 7;
+    case GgmlType::BF16:
+      return 32;
+    default:
+      return 0;
+  }
+}
+
+// A file that is written in parts, with progress and cancellation.
+class Output {
+ public:
+  Output(const std::string& path, std::int64_t total, const WriteProgress& progress)
+      : file_(path), total_(total), progress_(progress) {}
+
+  void header(const GgufHeader& header) { file_.write(header.bytes()); }
+  void write(std::string_view bytes) {
+    file_.write(bytes);
+    in_tensor_ += bytes.size();
+    done_ += static_cast<std::int64_t>(bytes.size());
+    if (progress_ && !progress_(done_, total_))
+      throw Error(ErrorCode::Cancelled, escaped(file_.path()) + ": cancelled; nothing was written");
+  }
+  void end_tensor() {
+    file_.write(std::string(gguf_padding(in_tensor_), '\0'));
+    in_tensor_ = 0;
+  }
+  void finish() { file_.finish(); }
+
+ private:
+  OutputFile file_;
+  std::int64_t done_ = 0, total_;
+  std::size_t in_tensor_ = 0;
+  const WriteProgress& progress_;
+};
+
+// ---- from a directory
+
+// One tensor of the output.
+struct Planned {
+  std::string source;  // Hugging Face's name
+  GgufPlace place;
+  std::vector<std::int64_t> shape;
+  GgmlType type;
+};
+
+std::vector<Planned> plan_of(const ModelFiles& files, std::optional<GgmlType> type) {
+  std::vector<Planned> plan;
+  for (const TensorSpec& spec : tensors_of(files.config)) {
+    const GgmlType stored = type_of(files.tensors->read(spec.name).dtype);
+    plan.push_back({spec.name, place_in_gguf(spec.name, files.config), spec.shape,
+                    wanted_type(spec.shape, type.value_or(stored))});
+  }
+  return plan;
+}
+
+// The row of Hugging Face's matrix that is row `row` of the GGUF file's.
+std::int64_t source_row(std::int64_t row, std::int64_t n_rows, int n_interleaved_heads) {
+  if (n_interleaved_heads == 0) return row;
+  const std::int64_t per_head = n_rows / n_interleaved_heads, in_head = row % per_head;
+  return row - in_head + in_head / 2 + in_head % 2 * (per_head / 2);
+}
+
+// Rows [first, first + n) in the order and with the values of the GGUF file.
+std::vector<float> rows_of(const Tensor& tensor,
+                           const GgufPlace& place,
+                           std::int64_t first,
+                           std::int64_t n) {
+  const std::int64_t n_rows = tensor.shape.size() < 2 ? 1 : tensor.shape[0];
+  const std::int64_t row_size = tensor.n_elements() / n_rows;
+  std::vector<float> out(static_cast<std::size_t>(n * row_size));
+  for (std::int64_t i = 0; i < n; i++) {
+    const std::int64_t from = source_row(first + i, n_rows, place.n_interleaved_heads);
+    convert_elements(tensor, from * row_size, row_size, kernels::DType::F32,
+                     out.data() + i * row_size);
+  }
+  if (place.offset != 0)
+    for (float& value : out) value += place.offset;
+  return out;
+}
+
+// A bias of interleaved rows is a matrix of one column.
+Tensor as_rows(Tensor tensor, const GgufPlace& place) {
+  if (place.n_interleaved_heads > 0 && tensor.shape.size() == 1) tensor.shape.push_back(1);
+  return tensor;
+}
+
+void write_tensor(const TensorSource& tensors, const Planned& planned, Output& out) {
+  const Tensor tensor = as_rows(tensors.read(planned.source), planned.place);
+  const std::int64_t n_rows = tensor.shape.size() < 2 ? 1 : tensor.shape[0];
+  const std::int64_t row_size = tensor.n_elements() / n_rows;
+  const std::int64_t step = std::max<std::int64_t>(1, kPieceElements / row_size);
+  std::string bytes;
+  for (std::int64_t row = 0; row < n_rows; row += step) {
+    bytes.clear();
+    quantise(planned.type, rows_of(tensor, planned.place, row, std::min(step, n_rows - row)),
+             bytes);
+    out.write(bytes);
+  }
+  out.end_tensor();
+}
+
+void note_other_types(const std::vector<Planned>& plan,
+                      std::optional<GgmlType> type,
+                      std::vector<std::string>& notices) {
+  if (!type || !is_quantised(*type)) return;
+  const auto is_other = [&](const Planned& one) {
+    return one.shape.size() > 1 && one.type != *type;
+  };
+  const std::int64_t n = std::ranges::count_if(plan, is_other);
+  if (n == 0) return;
+  notices.push_back(fmt::format("{}, e.g. {}: F16, because rows of {} are whole blocks of {}",
+                                counted(n, "matrix", "matrices"),
+                                std::ranges::find_if(plan, is_other)->place.name, name_of(*type),
+                                info_of(*type).block_size));
+}
+
+void write_from_directory(const ModelFiles& files,
+                          const std::string& path,
+                          std::optional<GgmlType> type,
+                          const WriteProgress& progress,
+                          std::vector<std::string>& notices) {
+  const std::vector<Planned> plan = plan_of(files, type);
+  note_other_types(plan, type, notices);
+  GgufHeader header;
+  const std::vector<GgufFactors> factors = write_gguf_config(files.config, files.path, header);
+  header.text("general.name", files.name);
+  const GgmlType main = type.value_or(type_of(files.stored_dtype));
+  header.u32("general.file_type", file_type(main));
+  if (is_quantised(main)) header.u32("general.quantization_version", 2);
+  tokenizer_to_gguf(files, header, notices);
+  std::int64_t total = 0;
+  for (const GgufFactors& one : factors) {
+    header.tensor(one.name, {static_cast<std::int64_t>(one.values.size())},
+                  static_cast<std::uint32_t>(GgmlType::F32));
+    total += static_cast<std::int64_t>(one.values.size() * sizeof(float));
+  }
+  for (const Planned& one : plan) {
+    header.tensor(one.place.name, one.shape, static_cast<std::uint32_t>(one.type));
+    total += bytes_in(one.shape, info_of(one.type));
+  }
+  Output out(path, total, progress);
+  out.header(header);
+  for (const GgufFactors& one : factors) {
+    std::string bytes;
+    quantise(GgmlType::F32, one.values, bytes);
+    out.write(bytes);
+    out.end_tensor();
+  }
+  for (const Planned& one : plan) write_tensor(*files.tensors, one, out);
+  files.tensors->check();
+  out.finish();
+}
+
+// ---- from another GGUF file
+
+// The type that a tensor of a GGUF file gets: its own, unless it is a matrix and `type` is given.
+const GgmlTypeInfo& type_after(const GgufTensor& tensor, std::optional<GgmlType> type) {
+  return type && tensor.shape.size() > 1 && tensor.type->readable
+             ? info_of(wanted_type(tensor.shape, *type))
+             : *tensor.type;
+}
+
+void write_other_type(const GgufTensor& tensor, GgmlType to, Output& out) {
+  const auto from = static_cast<GgmlType>(tensor.type->number);
+  const std::size_t n_blocks =
+      tensor.bytes.size() / static_cast<std::size_t>(tensor.type->block_bytes);
+  const std::size_t step = kPieceElements / static_cast<std::size_t>(tensor.type->block_size);
+  std::string bytes;
+  for (std::size_t block = 0; block < n_blocks; block += step) {
+    const std::size_t n = std::min(step, n_blocks - block);
+    std::vector<float> values(n * static_cast<std::size_t>(tensor.type->block_size));
+    dequantise(from,
+               tensor.bytes.substr(block * static_cast<std::size_t>(tensor.type->block_bytes),
+                                   n * static_cast<std::size_t>(tensor.type->block_bytes)),
+               values.data());
+    bytes.clear();
+    quantise(to, values, bytes);
+    out.write(bytes);
+  }
+}
+
+void copy_pairs(const GgufFile& file, std::optional<GgmlType> type, GgufHeader& header) {
+  for (const GgufEntry& entry : file.entries()) {
+    const bool is_own =
+        entry.key == "general.alignment" || entry.key.starts_with("split.") ||
+        (type && (entry.key == "general.file_type" || entry.key == "general.quantization_version"));
+    if (!is_own) header.copy(entry);
+  }
+  if (!type) return;
+  header.u32("general.file_type", file_type(*type));
+  if (is_quantised(*type)) header.u32("general.quantization_version", 2);
+}
+
+void write_from_gguf(const ModelFiles& files,
+                     const std::string& path,
+                     std::optional<GgmlType> type,
+                     const WriteProgress& progress) {
+  const auto* tensors = dynamic_cast<const GgufTensors*>(files.tensors.get());
+  ensure(tensors != nullptr, "write_gguf: the model as open_model() returned it");
+  const auto& parts = tensors->parts();
+  GgufHeader header;
+  copy_pairs(*parts[0], type, header);
+  std::int64_t total = 0;
+  for (const auto& part : parts) {
+    for (const GgufTensor& tensor : part->tensors()) {
+      const GgmlTypeInfo& to = type_after(tensor, type);
+      header.tensor(tensor.name, tensor.shape, to.number);
+      total += bytes_in(tensor.shape, to);
+    }
+  }
+  Output out(path, total, progress);
+  out.header(header);
+  for (const auto& part : parts) {
+    for (const GgufTensor& tensor : part->tensors()) {
+      const GgmlTypeInfo& to = type_after(tensor, type);
+      if (&to == tensor.type)
+        out.write(tensor.bytes);
+      else
+        write_other_type(tensor, static_cast<GgmlType>(to.number), out);
+      out.end_tensor();
+      part->release(tensor);
+    }
+    part->check();
+  }
+  out.finish();
+}
+
+}  // namespace
+
+void write_gguf(const ModelFiles& files,
+                const std::string& path,
+                std::optional<GgmlType> type,
+                const WriteProgress& progress,
+                std::vector<std::string>& notices) {
+  if (files.gguf)
+    write_from_gguf(files, path, type, progress);
+  else
+    write_from_directory(files, path, type, progress, notices);
+}
+
+void write_directory(const ModelFiles& files,
+                     const std::string& directory,
+                     std::optional<kernels::DType> dtype,
+                     const WriteProgress& progress,
+                     std::vector<std::string>& notices) {
+  // Quantised weights are written as f32, in which no value changes.
+  const kernels::DType main = files.quantised ? kernels::DType::F32 : files.stored_dtype;
+  write_weights(directory, files.config, *files.tensors, dtype, main, progress);
+  if (files.gguf)
+    tokenizer_from_gguf(*files.gguf, directory, notices);
+  else if (files.tokenizer)
+    copy_tokenizer(files.path, directory);
+}
+
+}  // namespace engine

@@ -1,0 +1,31 @@
+// Block quantisation of ggml. A block holds 32 or 256 elements as small integers with scales that
+// are themselves stored as halfs. Layouts: ggml-common.h of llama.cpp; arithmetic: in f32, in the
+// order of ggml-quants.c without contraction, so that both directions give llama.cpp's bits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/checkpoint/gguf/ggml_types.h"
+
+namespace engine {
+
+/// Decodes whole blocks of a readable type.
+/// @param blocks  data of the type, any alignment
+/// @param out     receives as many elements as the blocks hold
+void dequantise(GgmlType type, std::string_view blocks, float* out);
+
+/// The types that quantise() writes: F32, F16, BF16, Q8_0, Q4_0, Q4_1.
+std::span<const GgmlType> writable_ggml_types();
+/// The writable type with this name, in any case: "q8_0"; nullopt for any other text.
+std::optional<GgmlType> writable_ggml_type(std::string_view name);
+
+/// Encodes elements. NaN becomes 0 in a quantised type.
+/// @param values  a whole number of blocks
+/// @param out     receives the blocks at its end
+void quantise(GgmlType type, std::span<const float> values, std::string& out);
+
+}  // namespace engine

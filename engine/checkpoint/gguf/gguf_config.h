@@ -1,0 +1,42 @@
+// The hyperparameters in the metadata of a GGUF file (llama.cpp's llama-arch.cpp).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/limits.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/gguf/gguf_file.h"
+
+namespace engine {
+
+/// Reads and validates the metadata. Which biases a model has, and whether its output matrix is its
+/// embedding, shows in the tensors of the file.
+/// @param file     the first part of a model, with its embedding in one of `parts`
+/// @param parts    all parts
+/// @param context  maximum sequence length; 0: the file's
+/// @throws Error(BadInput)  naming key, value and range; for an architecture that is not read
+ConfigFile read_gguf_config(const GgufFile& file,
+                            const std::vector<std::shared_ptr<const GgufFile>>& parts,
+                            const FileLimits& limits = {},
+                            int context = 0);
+
+class GgufHeader;
+
+/// A tensor that belongs to the configuration: divisors of the rotation's frequencies.
+struct GgufFactors {
+  std::string name;  // "rope_freqs.weight"
+  std::vector<float> values;
+};
+
+/// Writes the metadata that read_gguf_config() and llama.cpp read. A window that llama.cpp does not
+/// know for the architecture is written too; llama.cpp ignores it.
+/// @param path  of the model, for messages
+/// @return  tensors to write besides those of the model
+/// @throws Error(BadInput)  for a model that GGUF cannot describe
+std::vector<GgufFactors> write_gguf_config(const ModelConfig& config,
+                                           const std::string& path,
+                                           GgufHeader& header);
+
+}  // namespace engine

@@ -1,0 +1,51 @@
+// SmolLM2-135M-Instruct from its GGUF file: the prompts' ids and the greedy tokens in f32 are those of transformers 5.24
+// (tests/peers/greedy_parity.py made the fixture), and every lossless decoder that needs no trained part emits the tokens of
+// plain decoding. Skipped where scripts/get_model.sh has not put the model.
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cli_fixture.h"
+#include "tests/support/smollm2.h"
+
+namespace {
+
+using nlohmann::json;
+
+class SmolLM2 : public CliModel {
+ protected:
+  json results(const std::string& arguments) const {
+    const Outcome found = run(arguments + " --model " + smollm2_path() + " --json");
+    EXPECT_EQ(found.code, 0) << found.err;
+    return found.code == 0 ? json::parse(found.out) : json();
+  }
+  const std::string messages_ = DECOSCOPE_SOURCE_DIR "/assets/prompts/messages.jsonl";
+};
+
+TEST_F(SmolLM2, greedy_tokens_of_messages_are_those_of_transformers) {
+  NEEDS_SMOLLM2();
+  const json expected =
+      json::parse(std::ifstream(DECOSCOPE_SOURCE_DIR "/tests/fixtures/smollm2/messages.json"));
+  const json runs = results("generate --dtype f32 --max-tokens 48 --prompt-file " + messages_);
+  ASSERT_EQ(runs.size(), expected.size());
+  for (const json& run : runs) {
+    const json& want = expected.at(run.at("id"));
+    EXPECT_EQ(run.at("prompt_tokens"), want.at("prompt")) << run.at("id");
+    EXPECT_EQ(run.at("tokens"), want.at("tokens")) << run.at("id");
+  }
+}
+
+TEST_F(SmolLM2, lossless_decoders_emit_the_tokens_of_plain_decoding) {
+  NEEDS_SMOLLM2();
+  for (const char* sampling : {"", " --temperature 0.8 --seed 3"}) {
+    const json race = results(
+        "compare --decoders ar,jacobi,lookahead,prompt-lookup --max-tokens 24 --prompt-file " +
+        messages_ + sampling);
+    for (const json& lane : race.at("summary"))
+      EXPECT_EQ(lane.at("identical"), lane.at("n")) << lane.at("lane") << sampling;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,86 @@
+// The window's list of models, which a thread describes.
+#include "app/window/models.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/cli/commands.h"
+#include "tests/support/files.h"
+#include "tests/support/in_environment.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class WindowModels : public testing::Test {
+ protected:
+  static ui::Catalog catalog() {
+    ui::Catalog catalog;
+    catalog.health.push_back({.name = "models", .value = ""});
+    return catalog;
+  }
+  /// A copy of a bundled model in the folder of the found ones.
+  std::string model(const std::string& name) const {
+    fs::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", folder_ / name,
+             fs::copy_options::recursive);
+    return folder_ / name;
+  }
+  engine::test::Folder folder_;
+  InEnvironment places_{"DECOSCOPE_MODELS", folder_.path()};
+};
+
+TEST_F(WindowModels, names_come_before_descriptions) {
+  const std::string path = model("copy");
+  engine::test::write_file(folder_ / "broken.gguf", "GGUF");
+  ui::Catalog found = catalog();
+  app::WindowModels models(found, {});
+  ASSERT_EQ(found.models.size(), 2u);
+  EXPECT_EQ(found.models[1].name, "copy");
+  EXPECT_EQ(found.models[1].source, "DECOSCOPE_MODELS");
+  EXPECT_FALSE(found.models[1].is_read) << "the window's thread reads nothing";
+  models.wait_and_take();
+  const ui::CatalogModel& copy = found.models[1];
+  EXPECT_TRUE(copy.is_read);
+  EXPECT_EQ(copy.path, path);
+  EXPECT_EQ(copy.unavailable, "");
+  EXPECT_GT(copy.n_params, 0);
+  EXPECT_TRUE(copy.has_tokenizer);
+  EXPECT_THAT(copy.summary, HasSubstr("M parameters"));
+  EXPECT_THAT(found.models[0].unavailable, HasSubstr("broken.gguf"));
+  EXPECT_EQ(found.health[0].value, "1 ready to run");
+  EXPECT_FALSE(models.take()) << "already taken";
+}
+
+TEST_F(WindowModels, opened_model_joins_the_list_once) {
+  engine::test::Folder elsewhere;
+  fs::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", elsewhere / "mine",
+           fs::copy_options::recursive);
+  ui::Catalog found = catalog();
+  app::WindowModels models(found, {});
+  const std::string name = found.add_model(elsewhere / "mine");
+  EXPECT_EQ(found.add_model(elsewhere / "mine"), name);
+  models.wait_and_take();
+  ASSERT_EQ(found.models.size(), 1u);
+  EXPECT_EQ(found.models[0].unavailable, "");
+  EXPECT_GT(found.models[0].n_params, 0);
+}
+
+TEST_F(WindowModels, model_of_the_command_line_keeps_its_found_name) {
+  const std::string path = model("copy");
+  app::ModelOptions options;
+  options.model = path;
+  ui::Catalog found = catalog();
+  found.models = app::catalog_models(folder_ / "nothing", options);
+  app::WindowModels models(found, options);
+  models.wait_and_take();
+  ASSERT_EQ(found.models.size(), 1u);
+  EXPECT_EQ(found.models[0].name, "copy");
+  EXPECT_EQ(app::name_in_catalog(found, path), "copy");
+}
+
+}  // namespace
