@@ -141,165 +141,221 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   c->callback([&] { run = [&p] { return train(p.train); }; });
 }
 
-void add_model(CLI::App& app, Parsed& p, Run& run) {
-  CLI::App* c = app.add_subcommand("model", "Show, check, create and enlarge models");
-  c->require_subcommand(1);
-  const auto add = [&](const char* name, const char* help) {
-    CLI::App* sub = c->add_subcommand(name, help);
-    sub->add_flag("--json", p.model.json, kJsonHelp);
-    sub->callback([&p, &run, name] {
+namespace {
+
+/// Adds subcommands to `model`.
+class ModelCommands {
+ public:
+  ModelCommands(CLI::App& app, Parsed& p, Run& run) : app_(app), parsed_(p), run_(run) {}
+
+  /// A subcommand with --json.
+  CLI::App* add(const char* name, const char* help) {
+    CLI::App* sub = app_.add_subcommand(name, help);
+    sub->add_flag("--json", options().json, kJsonHelp);
+    sub->callback([&p = parsed_, &run = run_, name] {
       p.model.what = name;
       run = [&p] { return model(p.model); };
     });
     return sub;
-  };
-  const auto add_path = [&](CLI::App* sub) {
-    sub->add_option("path", p.model.path, "bundled model, model directory or GGUF file")
+  }
+  /// The options of a subcommand that reads a model.
+  void add_path(CLI::App* sub) {
+    sub->add_option("path", options().path, "bundled model, model directory or GGUF file")
         ->type_name(kModelName)
         ->required();
-    sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
+    sub->add_flag("--allow-external-shards", options().allow_external_shards,
                   "follow links to files outside the model's directory");
-    add_limit_option(*sub, p.model.limits);
-  };
+    add_limit_option(*sub, options().limits);
+  }
+  /// The values of the options.
+  ModelCommandOptions& options() { return parsed_.model; }
+
+ private:
+  CLI::App& app_;
+  Parsed& parsed_;
+  Run& run_;
+};
+
+void add_model_checks(ModelCommands& commands) {
+  ModelCommandOptions& options = commands.options();
   add_limit_option(
-      *add("list",
-           "All models that --model can name: bundled ones and those found on this machine"),
-      p.model.limits);
-  add_path(add("info", "Hyperparameters, size, tokenizer and notices of a model"));
-  CLI::App* validate =
-      add("validate",
-          "Check the files of a model for errors and consistency; exit code 3 if there are any");
-  add_path(validate);
-  validate->add_flag("--scan", p.model.scan, "also check that all weights are finite");
-  CLI::App* tokenize = add("tokenize", "Token ids and pieces of texts");
+      *commands.add(
+          "list", "All models that --model can name: bundled ones and those found on this machine"),
+      options.limits);
+  commands.add_path(
+      commands.add("info", "Hyperparameters, size, tokenizer and notices of a model"));
+  CLI::App* validate = commands.add(
+      "validate",
+      "Check the files of a model for errors and consistency; exit code 3 if there are any");
+  commands.add_path(validate);
+  validate->add_flag("--scan", options.scan, "also check that all weights are finite");
+}
+
+void add_model_tokenize(ModelCommands& commands) {
+  ModelCommandOptions& options = commands.options();
+  CLI::App* tokenize = commands.add("tokenize", "Token ids and pieces of texts");
   tokenize->footer(
       "Example: decoscope model tokenize tiny --text \"The cat\"\n"
       "         decoscope model tokenize model.gguf --file prompts.jsonl --special --json");
   tokenize
       ->add_option(
-          "path", p.model.path,
+          "path", options.path,
           "bundled model, model directory, .gguf (also a vocabulary alone), tokenizer.json, "
           "tokenizer.model, .tiktoken or tekken.json")
       ->type_name("MODEL|FILE")
       ->required();
-  CLI::Option* text = tokenize->add_option("--text", p.model.text, "the text")->type_name("TEXT");
+  CLI::Option* text = tokenize->add_option("--text", options.text, "the text")->type_name("TEXT");
   tokenize
-      ->add_option("--file", p.model.file,
+      ->add_option("--file", options.file,
                    "texts, a line {\"prompt\": TEXT} each; - is standard input")
       ->type_name("FILE.jsonl")
       ->excludes(text);
   tokenize->add_flag(
-      "--special", p.model.special,
+      "--special", options.special,
       "adds the tokens for begin and end as the tokenizer's files say, and reads names "
       "of special tokens in a text as tokens");
-  add_limit_option(*tokenize, p.model.limits);
-  CLI::App* random =
-      add("random", "Write a model or draft heads with random weights, for tests and timing");
+  add_limit_option(*tokenize, options.limits);
+}
+
+void add_model_random(ModelCommands& commands) {
+  ModelCommandOptions& options = commands.options();
+  CLI::App* random = commands.add(
+      "random", "Write a model or draft heads with random weights, for tests and timing");
   random->footer(
       "Example: decoscope model random --config assets/shapes/M.json /tmp/m\n"
       "         decoscope bench step --model /tmp/m\n"
       "         decoscope model random --heads medusa /tmp/heads\n"
       "         decoscope generate --decoder medusa --heads /tmp/heads --prompt \"Question: \"");
-  CLI::Option* config = random->add_option("--config", p.model.config,
+  CLI::Option* config = random->add_option("--config", options.config,
                                            "for a model: a config.json, like assets/shapes/M.json");
   config->type_name("FILE");
   random
-      ->add_option("--heads", p.model.heads,
+      ->add_option("--heads", options.heads,
                    "for draft heads of --model: the decoder that uses them")
       ->check(one_of({"medusa", "chimera"}))
       ->excludes(config);
-  random->add_option("--model", p.model.base, "target model of the heads")
+  random->add_option("--model", options.base, "target model of the heads")
       ->type_name(kModelName)
       ->capture_default_str();
-  random->add_option("--n-heads", p.model.n_heads, "number of heads")
+  random->add_option("--n-heads", options.n_heads, "number of heads")
       ->transform(whole_number(1, 64))
       ->capture_default_str();
-  random->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();
+  random->add_option("out", options.out, "output directory")->type_name("DIR")->required();
   random
-      ->add_option("--tokenizer", p.model.tokenizer,
+      ->add_option("--tokenizer", options.tokenizer,
                    "tokenizer.model to copy, or a directory or bundled model with one; without a "
                    "tokenizer a model can only be timed")
       ->type_name("FILE|DIR");
-  add_limit_option(*random, p.model.limits);
-  random->add_option("--seed", p.model.seed, "seed of the weights")
+  add_limit_option(*random, options.limits);
+  random->add_option("--seed", options.seed, "seed of the weights")
       ->transform(seed_number())
       ->capture_default_str();
-  random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
+  random->add_option("--dtype", options.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
-  add("list-architectures", "Which architectures are read, and how each differs from LLaMA");
-  CLI::App* tree = add("tree", "Compute the best token tree for draft heads from their accuracies");
+}
+
+void add_model_tree(ModelCommands& commands) {
+  ModelCommandOptions& options = commands.options();
+  CLI::App* tree =
+      commands.add("tree", "Compute the best token tree for draft heads from their accuracies");
   tree->footer(
       "Example: decoscope model tree demo-medusa --rows auto --scale 4x2 --out tree.json\n"
       "         decoscope generate --decoder medusa --set tree=tree.json --scale 4x2 ...\n"
       "With costs measured before, of the same model at the same scale:\n"
       "         decoscope bench step --json --scale 4x2 --rows 1,2,4,8,16,24,32 > costs.json\n"
       "         decoscope model tree demo-medusa --rows auto --costs costs.json");
-  tree->add_option("heads", p.model.path, "bundled draft heads, or a directory")
+  tree->add_option("heads", options.path, "bundled draft heads, or a directory")
       ->type_name(kModelName)
       ->required();
   tree->add_option(
-          "--rows", p.model.rows,
+          "--rows", options.rows,
           "rows per step, including the last token's; auto: the number with the most tokens "
           "per second, timed on the heads' target (or --model) at --scale, or by --costs")
       ->type_name("R|auto")
       ->capture_default_str();
   tree->add_option(
-          "--accuracies", p.model.accuracies,
+          "--accuracies", options.accuracies,
           "accuracies of each head's tokens (default: accuracies.json of the heads, written "
           "by training)")
       ->type_name("FILE");
-  tree->add_option("--costs", p.model.costs,
+  tree->add_option("--costs", options.costs,
                    "for --rows auto: output of `bench step --json`, instead of measuring")
       ->type_name("FILE");
   tree->add_option(
-          "--out", p.model.out,
+          "--out", options.out,
           "output file; heads use a tree.json in their directory by default (default: print "
           "the tree)")
       ->type_name("FILE");
-  add_model_options(*tree, p.model.target);
-  CLI::App* chat = add("chat", "Print a conversation as the chat template of a model renders it");
+  add_model_options(*tree, options.target);
+}
+
+void add_model_chat(ModelCommands& commands) {
+  ModelCommandOptions& options = commands.options();
+  CLI::App* chat =
+      commands.add("chat", "Print a conversation as the chat template of a model renders it");
   chat->footer(
       "Example: echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | decoscope model chat DIR "
       "--messages -");
-  add_path(chat);
+  commands.add_path(chat);
   chat->get_option("path")->description("bundled model, model directory or GGUF file");
-  chat->add_option("--messages", p.model.messages,
+  chat->add_option("--messages", options.messages,
                    "a JSON array of {\"role\": .., \"content\": ..}, or an object with such "
                    "\"messages\"; -: standard input")
       ->type_name("FILE")
       ->required();
-  chat->add_option("--system", p.model.system, "system message, if the messages have none")
+  chat->add_option("--system", options.system, "system message, if the messages have none")
       ->type_name("TEXT");
-  chat->add_option("--bos", p.model.bos, "text of the begin token (default: the model's)")
+  chat->add_option("--bos", options.bos, "text of the begin token (default: the model's)")
       ->type_name("TEXT");
-  chat->add_option("--eos", p.model.eos, "text of the end token (default: the model's)")
+  chat->add_option("--eos", options.eos, "text of the end token (default: the model's)")
       ->type_name("TEXT");
-  chat->add_option("--now", p.model.now,
+  chat->add_option("--now", options.now,
                    "time for templates that write the date, in seconds since 1970 (default: now)")
       ->type_name("SECONDS");
-  chat->add_flag("--no-generation-prompt", p.model.no_generation_prompt,
+  chat->add_flag("--no-generation-prompt", options.no_generation_prompt,
                  "without the beginning of the assistant's answer");
-  CLI::App* scale = add("scale", "Write an enlarged model that generates the same tokens");
-  add_path(scale);
-  scale->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();
-  CLI::App* convert = add("convert", "Convert a model between a directory and a GGUF file");
+}
+
+void add_model_copies(ModelCommands& commands) {
+  ModelCommandOptions& options = commands.options();
+  CLI::App* scale = commands.add("scale", "Write an enlarged model that generates the same tokens");
+  commands.add_path(scale);
+  scale->add_option("out", options.out, "output directory")->type_name("DIR")->required();
+  scale->add_option("--scale", options.scale, "W times as wide (1, 4, 16, ...) and D times as deep")
+      ->type_name("WxD")
+      ->capture_default_str();
+  CLI::App* convert =
+      commands.add("convert", "Convert a model between a directory and a GGUF file");
   convert->footer(
       "Example: decoscope model convert SmolLM2.Q4_1.gguf /tmp/smollm2\n"
       "         decoscope model convert /tmp/smollm2 /tmp/smollm2-q8.gguf --type Q8_0");
-  add_path(convert);
+  commands.add_path(convert);
   convert
-      ->add_option("out", p.model.out,
+      ->add_option("out", options.out,
                    "output: a GGUF file if the name ends in .gguf, else a directory")
       ->type_name("FILE.gguf|DIR")
       ->required();
   convert
-      ->add_option("--type", p.model.type,
+      ->add_option("--type", options.type,
                    "type of matrices: F32, F16, BF16, and in a GGUF file Q8_0, Q4_0, Q4_1 "
                    "(default: as stored; quantised weights become F32 in a directory)")
       ->type_name("TYPE");
-  scale->add_option("--scale", p.model.scale, "W times as wide (1, 4, 16, ...) and D times as deep")
-      ->type_name("WxD")
-      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_model(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand("model", "Show, check, create and enlarge models");
+  c->require_subcommand(1);
+  ModelCommands commands(*c, p, run);
+  add_model_checks(commands);
+  add_model_tokenize(commands);
+  add_model_random(commands);
+  commands.add("list-architectures",
+               "Which architectures are read, and how each differs from LLaMA");
+  add_model_tree(commands);
+  add_model_chat(commands);
+  add_model_copies(commands);
 }
 
 void add_score(CLI::App& app, Parsed& p, Run& run) {

@@ -10,7 +10,7 @@
 
 #include "engine/base/input_file.h"
 #include "engine/base/limits.h"
-#include "engine/chat/chat_template.h"
+#include "engine/chat/conversation.h"
 
 namespace app {
 

@@ -13,6 +13,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/closest_name.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/option_trees.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/stop_rules.h"

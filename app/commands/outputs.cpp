@@ -14,6 +14,8 @@
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/event/clock.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/store/model_store.h"
 #include "engine/trace/export.h"
 #include "kernels/error.h"
@@ -49,10 +51,13 @@ void check_outputs(const std::string& record, const std::string& trace) {
 Outputs::Outputs(const std::string& record, std::string trace)
     : record_(record), trace_(std::move(trace)) {
   if (!record_.empty()) recorder_ = std::make_unique<engine::Recorder>(record_);
+  if (!trace_.empty()) timeline_ = std::make_unique<engine::Timeline>();
 }
 
+Outputs::~Outputs() = default;
+
 void Outputs::push(engine::Event event) {
-  if (!trace_.empty()) timeline_.apply(event);
+  if (timeline_) timeline_->apply(event);
   if (!recorder_) return;
   recorder_->push(std::move(event));
   n_recorded_++;
@@ -97,9 +102,9 @@ void Outputs::close_recording() {
 }
 
 void Outputs::write_trace() {
-  if (trace_.empty()) return;
-  const engine::TraceReport report =
-      engine::export_trace(timeline_, trace_, {.if_exists = engine::OutputFile::IfExists::NewName});
+  if (!timeline_) return;
+  const engine::TraceReport report = engine::export_trace(
+      *timeline_, trace_, {.if_exists = engine::OutputFile::IfExists::NewName});
   if (report.path != trace_)
     print_error("note: " + trace_ + " exists; the trace is written to " + report.path);
   print_error(report.path + ": " + report.summary() + "; checked: valid");

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "engine/event/queue.h"
-#include "engine/event/recording/recorder.h"
-#include "engine/event/timeline/timeline.h"
 
 namespace engine {
 class ModelStore;
+class Recorder;
 struct RunModels;
+class Timeline;
 }  // namespace engine
 
 namespace app {
@@ -31,6 +31,7 @@ class Outputs : public engine::EventSink {
   /// @param trace   path of a .json or .json.gz, or empty
   /// @throws Error(Resources)  the recording cannot be created
   Outputs(const std::string& record, std::string trace);
+  ~Outputs() override;
 
   /// Writes an event; throws nothing after the recording has failed.
   void push(engine::Event event) override;
@@ -53,7 +54,7 @@ class Outputs : public engine::EventSink {
   void write_trace();
 
   std::string record_, trace_;
-  engine::Timeline timeline_;
+  std::unique_ptr<engine::Timeline> timeline_;  // of the events, for the trace; null without one
   std::unique_ptr<engine::Recorder> recorder_;
   std::int64_t n_recorded_ = 0;                                        // events
   std::set<std::uint32_t> announced_;                                  // ids of models

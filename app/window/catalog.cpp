@@ -17,7 +17,7 @@
 #include "engine/base/utf8.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
-#include "engine/reason/tot.h"
+#include "engine/reason/early_stop.h"
 #include "engine/seed/simulate_schedule.h"
 #include "engine/store/memory_plan.h"
 #include "kernels/error.h"

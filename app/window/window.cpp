@@ -3,6 +3,7 @@
 
 #ifndef DECOSCOPE_WITH_UI
 
+#include "engine/checkpoint/model_files.h"
 #include "kernels/error.h"
 
 namespace app {

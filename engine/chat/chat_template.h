@@ -8,22 +8,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/chat/conversation.h"
 
 namespace engine {
-
-/// A message of a conversation.
-struct ChatMessage {
-  std::string role;  // "system", "user", "assistant", ...
-  std::string content;
-  bool operator==(const ChatMessage&) const = default;
-};
 
 /// A template and the place where it was found.
 struct ChatTemplate {
@@ -31,26 +22,11 @@ struct ChatTemplate {
   std::string place;  // for messages: "DIR/chat_template.jinja"
 };
 
-/// What a template sees beside the messages.
-struct ChatSettings {
-  std::string bos, eos;               // texts of the model's begin and end tokens; may be empty
-  bool add_generation_prompt = true;  // end with the beginning of the assistant's answer
-  std::vector<std::pair<std::string, Json>> extra = {};  // further variables by name
-  std::optional<std::int64_t> now = {};  // for strftime_now, seconds since 1970; unset: the clock
-};
-
 /// Limits of one rendering.
 struct ChatLimits {
   std::chrono::milliseconds time{10'000};
   std::int64_t memory_bytes = 1 << 30;   // beyond what the program uses itself
   std::int64_t output_bytes = 64 << 20;  // of the rendered text
-};
-
-/// A stretch of a rendered text.
-struct ChatPart {
-  std::string text;
-  bool from_message = false;  // the content of a message; else written by the template
-  bool operator==(const ChatPart&) const = default;
 };
 
 /// The text of all parts.

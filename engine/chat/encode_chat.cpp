@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "engine/chat/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace engine {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/types.h"
-#include "engine/chat/chat_template.h"
+#include "engine/chat/conversation.h"
 
 namespace engine {
 

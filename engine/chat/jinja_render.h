@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/chat/chat_template.h"
+#include "engine/chat/conversation.h"
 
 namespace engine {
 

@@ -5,7 +5,7 @@
 //   lists       are printed as Python writes them
 //   characters  lengths, indices, slices and white space of strings count code points, not bytes
 //   numbers     the sign of %, division by zero, floats with the shortest digits
-//   input       what a method or filter makes of a message's content stays marked as content
+//   input       the result of a method or filter on a message's content stays marked as content
 #pragma once
 
 namespace jinja {

@@ -24,7 +24,7 @@ std::vector<JinjaCharacter> characters_of(const jinja::string& text);
 jinja::value character_at(const jinja::string& text, std::int64_t index);
 /// list(text).
 jinja::value list_of_characters(const jinja::string& text);
-/// text[start:stop:step], with Python's rules for what is absent, negative or outside.
+/// text[start:stop:step], with Python's rules for absent, negative and too large indices.
 /// @throws jinja::raised_exception  for a step of 0
 jinja::value slice_of(const jinja::string& text,
                       std::optional<std::int64_t> start,

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
-#include "engine/chat/chat_template.h"
+#include "engine/chat/conversation.h"
 
 namespace engine {
 

@@ -14,8 +14,8 @@ struct ChatFiles {
   std::string bos, eos;
 };
 
-/// Reads what a directory or a GGUF file says about conversations; opens neither weights nor
-/// tokenizer.
+/// Reads the chat template and special tokens of a directory or a GGUF file; opens neither weights
+/// nor tokenizer.
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 ChatFiles read_chat_files(const std::string& path, const FileLimits& limits);
 

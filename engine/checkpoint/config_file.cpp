@@ -13,7 +13,7 @@
 #include "engine/checkpoint/config_keys.h"
 #include "engine/checkpoint/families/architectures.h"
 #include "engine/checkpoint/families/read_family.h"
-#include "engine/checkpoint/rope_fields.h"
+#include "engine/checkpoint/families/rope_fields.h"
 
 namespace engine {
 namespace {

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/model_files.h"
-#include "engine/model/draft_heads.h"
+#include "engine/checkpoint/opened_model.h"
 #include "kernels/device.h"
 
 namespace engine {
+
+class ChimeraHeads;
+class MedusaHeads;
 
 /// The kinds of draft heads, each used by the decoder of that name.
 enum class HeadsKind { Medusa, Chimera };

@@ -16,6 +16,7 @@
 
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 
 namespace engine {
 namespace {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <limits>
 
+#include "engine/checkpoint/model_files.h"
 #include "engine/model/model.h"
 
 namespace engine {

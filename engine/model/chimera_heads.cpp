@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/model/gram_cache.h"
 #include "engine/model/head_rows.h"
 #include "engine/model/kv_cache.h"

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/tensor_source.h"
+#include "engine/model/draft_heads.h"
 #include "engine/model/head_rows.h"
 #include "engine/model/weights.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/checkpoint/config.h"
-#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/opened_model.h"
 #include "engine/model/language_model.h"
 #include "kernels/device.h"
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/chat/chat_template.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/model/activations.h"
 #include "engine/model/attention_taps.h"
 #include "engine/model/forward_outputs.h"

@@ -8,6 +8,7 @@
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/event/clock.h"
+#include "engine/reason/early_stop.h"
 #include "engine/run/completion_job.h"
 
 namespace engine {
@@ -434,14 +435,6 @@ std::string text_of(const Thought& thought, std::span<const TotPrompt> prompts, 
       text += (text.empty() ? "" : " ") + found->second;
   }
   return text;
-}
-
-void refuse_early_stop(const std::string& decoder, const OptionValues& options) {
-  const std::string stop = parse_options(decoder, options)->early_stop();
-  if (stop.empty()) return;
-  throw Error(ErrorCode::Usage, decoder + ": stop is " + stop +
-                                    ", which ends a text early, but a tree of thoughts needs whole "
-                                    "texts; use stop=none, or a chain of thought");
 }
 
 TotReport search(Scheduler& scheduler,

@@ -107,11 +107,6 @@ std::string text_of(const Thought& thought,
                     std::span<const TotPrompt> prompts,
                     TotPrompt::Use use = TotPrompt::Use::Thought);
 
-/// Refuses options with which a decoder may end a text early (FastCoT's `stop`): a truncated thought could
-/// not be recognised.
-/// @throws Error(Usage)
-void refuse_early_stop(const std::string& decoder, const OptionValues& options);
-
 /// Searches all questions, one after the other. Reports the tree as events to watch.events.
 /// @param watch   first_run is the number of the first completion; `ended` is not called
 /// @param on_progress  called after each completion; may be empty

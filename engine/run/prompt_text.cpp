@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/chat/chat_template.h"
 #include "engine/chat/encode_chat.h"
 #include "engine/model/model.h"
 #include "engine/run/run.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/base/types.h"
-#include "engine/chat/chat_template.h"
+#include "engine/chat/conversation.h"
 #include "engine/event/chat_mode.h"
 
 namespace engine {

@@ -13,6 +13,7 @@
 #include "engine/checkpoint/heads_files.h"
 #include "engine/decode/draft/tree_tuner.h"
 #include "engine/event/event.h"
+#include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
 #include "engine/store/memory_plan.h"
 

@@ -12,7 +12,7 @@
 
 namespace engine {
 
-/// What a file in tiktoken's form does not say.
+/// Properties of a tokenizer that a file in tiktoken's form does not contain.
 struct TiktokenModel {
   std::string_view name;             // "Llama 3"
   std::int64_t n_tokens = 0;         // in the file

@@ -11,7 +11,7 @@
 #include "app/commands/named_model.h"
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/gguf/convert.h"
 #include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/train/run/output_folder.h"

@@ -15,6 +15,7 @@
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
+#include "engine/reason/early_stop.h"
 #include "engine/reason/questions.h"
 #include "engine/reason/tot.h"
 

@@ -19,7 +19,6 @@
 #include "app/commands/train/gpu_failure.h"
 #include "engine/base/input_file.h"
 #include "engine/base/table.h"
-#include "engine/checkpoint/model_files.h"
 #include "engine/store/model_store.h"
 #include "engine/train/heads/train.h"
 #include "engine/train/run/output_folder.h"

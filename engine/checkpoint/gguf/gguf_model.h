@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/opened_model.h"
 
 namespace engine {
 

@@ -11,9 +11,9 @@
 
 namespace engine {
 
-/// Reads the tensors of a model, each when it is asked for: quantised ones are decoded to f32,
-/// rotary pairs put back into Hugging Face's order, norm offsets subtracted. F32, F16 and BF16
-/// tensors that need none of this are views of the mapping.
+/// The tensors of a model. read() decodes quantised tensors to f32, puts rotary pairs back into
+/// Hugging Face's order and subtracts norm offsets. F32, F16 and BF16 tensors that need none of this
+/// are views of the mapping.
 class GgufTensors : public TensorSource {
  public:
   /// Checks that the files have every tensor of the model in a readable type and the right shape.

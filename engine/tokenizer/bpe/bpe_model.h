@@ -94,11 +94,13 @@ class BpeModel {
 
   /// Buffers, so that words of one text share them.
   struct Workspace {
+    /// A part of the word, in a list linked by index.
     struct Symbol {
       TokenId id;              // -1: no token, but merges by text may make one of it
       std::uint32_t begin, n;  // bytes of the word; n 0: merged into the one before it
       std::int32_t previous, next;
     };
+    /// A possible merge of a symbol with the next one.
     struct Candidate {
       double rank;
       std::int32_t left;  // symbol

@@ -7,6 +7,7 @@
 #include <future>
 #include <vector>
 
+#include "engine/train/core/packing.h"
 #include "engine/train/core/training.h"
 #include "engine/train/core/workers.h"
 

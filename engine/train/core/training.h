@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "engine/event/recording/training_report.h"
-#include "engine/train/core/packing.h"
 
 namespace engine {
+
+struct TokenText;
 
 /// Returns the tokenized text `index` of an endless stream. Called from several threads at once.
 using TokenSource = std::function<TokenText(std::int64_t index)>;

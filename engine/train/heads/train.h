@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/opened_model.h"
 #include "engine/train/heads/trainer.h"
 
 namespace engine {

@@ -1,4 +1,5 @@
 // Tokens of rendered conversations, with a tokenizer of tests/fixtures/tokenizers.
+#include "engine/chat/chat_template.h"
 #include "engine/chat/encode_chat.h"
 
 #include <algorithm>

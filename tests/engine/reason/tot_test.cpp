@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline/timeline.h"
+#include "engine/reason/early_stop.h"
 #include "engine/reason/tot.h"
 
 namespace engine::test {

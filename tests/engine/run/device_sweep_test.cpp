@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/checkpoint/model_files.h"
 #include "engine/event/clock.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/check.h"

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/types.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/train/heads/steps.h"
 #include "engine/train/heads/trainer.h"
 #include "kernels/cuda/cuda.h"

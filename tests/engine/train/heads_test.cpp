@@ -10,6 +10,7 @@
 
 #include "engine/base/types.h"
 #include "engine/event/recording/training_report.h"
+#include "engine/model/draft_heads.h"
 #include "engine/train/core/optimizer.h"
 #include "engine/train/heads/train.h"
 #include "kernels/dtype.h"

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/train/core/packing.h"
 #include "engine/train/core/trainer.h"
 #include "engine/train/run/recipe.h"
 

@@ -1,4 +1,5 @@
 #include "tests/support/decode/catalogue.h"
+#include "engine/checkpoint/model_files.h"
 #include "tests/support/assets_folder.h"
 
 #include <algorithm>

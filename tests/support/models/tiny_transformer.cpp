@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/checkpoint/model_files.h"
+
 namespace engine::test {
 namespace {
 

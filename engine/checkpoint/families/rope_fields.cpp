@@ -1,4 +1,4 @@
-#include "engine/checkpoint/rope_fields.h"
+#include "engine/checkpoint/families/rope_fields.h"
 
 #include <algorithm>
 #include <array>

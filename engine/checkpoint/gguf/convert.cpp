@@ -1,4 +1,4 @@
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/gguf/convert.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "app/commands/chat.h"
+#include "app/commands/models/chat.h"
 
 #include <filesystem>
 

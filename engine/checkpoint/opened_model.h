@@ -1,0 +1,46 @@
+// A model whose files are open: the result of open_model() and its options.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/limits.h"
+#include "engine/checkpoint/config.h"
+#include "engine/checkpoint/generation_file.h"
+#include "engine/checkpoint/tensor_source.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace engine {
+
+class GgufFile;
+
+/// An opened model; its weights are not loaded yet.
+struct ModelFiles {
+  std::string path;  // the directory, or the GGUF file
+  std::string name;  // the last component of path, without ".gguf"; of a store: "hf:ORG/NAME"
+  ModelConfig config;
+  std::shared_ptr<const TensorSource> tensors;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null for a random model
+  /// The type of most weights; BF16 for quantised ones, the type in which they are computed by default.
+  kernels::DType stored_dtype = kernels::DType::F32;
+  std::string stored_type;               // the type of most weights as in the file: "bf16", "Q4_1"
+  bool quantised = false;                // true: most weights are quantised
+  std::shared_ptr<const GgufFile> gguf;  // the file, or the first part of it; null for a directory
+  std::string draft_name;                // the draft model named by its card, or empty
+  GenerationDefaults generation;
+  std::string chat_template;  // Jinja (engine/chat); empty: the model has none
+  // notices about unusual input that was accepted, and about settings that were not applied
+  std::vector<std::string> notices;
+};
+
+/// Options of open_model().
+struct OpenOptions {
+  bool allow_external_shards = false;  // accept links to files outside the directory
+  bool needs_tokenizer = true;
+  GenerationUse generation = GenerationUse::NotApplied;
+  int context = 0;  // maximum sequence length; 0: that of config.json
+  FileLimits limits;
+};
+
+}  // namespace engine
