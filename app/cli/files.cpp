@@ -168,7 +168,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   validate->add_flag("--scan", p.model.scan, "also check that all weights are finite");
   CLI::App* tokenize = add("tokenize", "Token ids and pieces of texts");
   tokenize->footer(
-      "Example: decoscope model tokenize tiny --text \"The cat\"\n"
+      "Example: decoscope model tokenize demo-target --text \"The cat\"\n"
       "         decoscope model tokenize model.gguf --file prompts.jsonl --special --json");
   tokenize
       ->add_option(
