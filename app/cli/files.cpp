@@ -195,7 +195,7 @@ void add_model_tokenize(ModelCommands& commands) {
   ModelCommandOptions& options = commands.options();
   CLI::App* tokenize = commands.add("tokenize", "Token ids and pieces of texts");
   tokenize->footer(
-      "Example: decoscope model tokenize tiny --text \"The cat\"\n"
+      "Example: decoscope model tokenize demo-target --text \"The cat\"\n"
       "         decoscope model tokenize model.gguf --file prompts.jsonl --special --json");
   tokenize
       ->add_option(

@@ -237,10 +237,10 @@ class GgufReader {
                            "two texts with a space between them");
       const std::string_view left = both.substr(0, space), right = both.substr(space + 1);
       const std::string merged = std::string(left) + std::string(right);
+      const TokenId left_id = id_of(left, i, both), right_id = id_of(right, i, both);
       const TokenId id = id_of(merged, i, both);
       is_merged_[static_cast<std::size_t>(id)] = true;
-      definition_.rules.merges.add(id_of(left, i, both), id_of(right, i, both),
-                                   {static_cast<std::uint32_t>(i), id});
+      definition_.rules.merges.add(left_id, right_id, {static_cast<std::uint32_t>(i), id});
     }
   }
 

@@ -235,7 +235,8 @@ class DefinitionReader {
     definition_.rules.merges = MergeTable(parts_.merges.size());
     for (std::size_t i = 0; i < parts_.merges.size(); i++) {
       const auto& [left, right] = parts_.merges[i];
-      definition_.rules.merges.add(part_of_merge(left, i), part_of_merge(right, i),
+      const TokenId left_id = part_of_merge(left, i), right_id = part_of_merge(right, i);
+      definition_.rules.merges.add(left_id, right_id,
                                    {static_cast<std::uint32_t>(i), part_of_merge(left + right, i)});
     }
     parts_.merges = {};

@@ -49,10 +49,10 @@ class CliTokenizer : public Cli {
 const std::string kByteLevel = DECOSCOPE_SOURCE_DIR "/tests/fixtures/bpe/llama3";
 
 TEST_F(Cli, model_tokenize_prints_ids_and_pieces) {
-  const Outcome text = run("model tokenize " + kByteLevel + " --text 'the caf\u00E9'");
+  const Outcome text = run("model tokenize " + kByteLevel + " --text 'a the caf\u00E9'");
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out, testing::EndsWith(" tokens\n"));
-  EXPECT_THAT(text.out, testing::HasSubstr("  the\n"));
+  EXPECT_THAT(text.out, testing::HasSubstr("   the\n"));
 
   const auto tokens = [&](const std::string& arguments) {
     const Outcome outcome = run("model tokenize " + kByteLevel + " --json " + arguments);
@@ -79,13 +79,13 @@ TEST_F(Cli, model_tokenize_reads_files_of_prompts) {
                               folder + "/prompts.jsonl");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 2);
-  const Outcome bundled = run("model tokenize tiny --text 'the cat'");
+  const Outcome bundled = run("model tokenize demo-target --text 'the cat'");
   EXPECT_EQ(bundled.code, 0) << bundled.err;
 }
 
 TEST_F(Cli, model_tokenize_refuses_in_one_line) {
   EXPECT_EQ(run("model tokenize " + kByteLevel).code, 2);
-  EXPECT_EQ(run("model tokenize tiny --text a --file b").code, 2);
+  EXPECT_EQ(run("model tokenize demo-target --text a --file b").code, 2);
   std::ofstream(folder + "/tokenizer.json") << R"({"model":{"type":"WordPiece"}})";
   const Outcome refused = run("model tokenize " + folder + "/tokenizer.json --text a");
   EXPECT_EQ(refused.code, 3);

@@ -73,7 +73,8 @@ TEST_F(TokenizerJson, reads_a_small_document) {
 // TJ01.
 TEST_F(TokenizerJson, refuses_what_is_no_json) {
   EXPECT_THAT(refused_text("{"), HasSubstr("tokenizer.json: line 1, column 2"));
-  EXPECT_THAT(refused_text(R"({"a":)" + std::string(100'000, '[')), HasSubstr("depth"));
+  EXPECT_THAT(refused_text(R"({"a":)" + std::string(100'000, '[')),
+              HasSubstr("found more than 64 nested values"));
   Document d;
   d.vocab = R"({"a":0,"b":1,"ab":2,"a":3})";
   EXPECT_THAT(refused(d), HasSubstr("model.vocab.a: found the key twice"));
@@ -209,7 +210,7 @@ TEST_F(TokenizerJson, refuses_unknown_steps_by_path) {
   d = {};
   for (int i = 0; i < 1000; i++)
     d.normalizer = R"({"type":"Sequence","normalizers":[)" + d.normalizer + "]}";
-  EXPECT_THAT(refused(d), HasSubstr("depth"));
+  EXPECT_THAT(refused(d), HasSubstr("found more than 64 nested values"));
   d.normalizer = "[]";
   EXPECT_THAT(refused(d), HasSubstr("normalizer: found an array, expected an object"));
 }
@@ -230,7 +231,7 @@ TEST_F(TokenizerJson, templates_add_tokens) {
 // TJ09. A SentencePiece model comes first.
 TEST_F(TokenizerJson, another_size_than_tokenizer_model_is_noted) {
   std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/tests/fixtures/tokenizers/unigram", folder_.path(),
-                        std::filesystem::copy_options::overwrite_existing);
+                        std::filesystem::copy_options::recursive);
   const auto open_folder = [&] {
     notices_.clear();
     return open_tokenizer(folder_.path(), {}, notices_);
@@ -317,17 +318,14 @@ TEST_F(TokenizerJson, llama_3_in_tiktoken_form) {
 }
 
 std::string tekken(const std::string& more = "", int size = 261, const char* pattern = "[a-z]+| ") {
+  const std::string lines = tiktoken_lines({"YWI="});
   std::string vocab;
-  for (const std::string_view rest = tiktoken_lines({"YWI="}); true;) {
-    std::size_t begin = 0;
-    for (int rank = 0; begin < rest.size(); rank++) {
-      const std::size_t end = rest.find('\n', begin);
-      const std::string_view line = rest.substr(begin, end - begin);
-      vocab += fmt::format(R"({}{{"rank":{},"token_bytes":"{}","token_str":null}})",
-                           rank ? "," : "", rank, line.substr(0, line.find(' ')));
-      begin = end + 1;
-    }
-    break;
+  std::size_t begin = 0;
+  for (int rank = 0; begin < lines.size(); rank++) {
+    const std::size_t space = lines.find(' ', begin);
+    vocab += fmt::format(R"({}{{"rank":{},"token_bytes":"{}","token_str":null}})", rank ? "," : "",
+                         rank, lines.substr(begin, space - begin));
+    begin = lines.find('\n', begin) + 1;
   }
   return fmt::format(
       R"({{"config":{{"pattern":"{}","default_vocab_size":{},"default_num_special_tokens":4}},"vocab":[{}]{}}})",
