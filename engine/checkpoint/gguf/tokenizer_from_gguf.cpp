@@ -72,8 +72,6 @@ void write_config(const GgufFile& file,
   out.boolean("add_bos_token", add_bos);
   out.boolean("add_eos_token", file.boolean("tokenizer.ggml.add_eos_token").value_or(false));
   out.boolean("clean_up_tokenization_spaces", false);
-  if (const auto context = file.integer(file.architecture() + ".context_length"))
-    out.integer("model_max_length", *context);
   for (const auto& [name, key] : kSymbols)
     if (const std::string_view text = vocabulary.named(file, key); !text.empty())
       out.text(name, std::string(text));
