@@ -3,7 +3,6 @@
 
 #ifndef DECOSCOPE_WITH_UI
 
-#include "engine/checkpoint/model_files.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -39,6 +38,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/base/closest_name.h"
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/event/clock.h"
 #include "engine/event/queue.h"
 #include "engine/store/model_store.h"

@@ -1,5 +1,4 @@
 #include "tests/support/decode/catalogue.h"
-#include "engine/checkpoint/model_files.h"
 #include "tests/support/assets_folder.h"
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/rank_tree.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
