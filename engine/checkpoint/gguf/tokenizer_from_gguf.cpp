@@ -72,8 +72,6 @@ void write_config(const GgufFile& file,
   out.boolean("add_bos_token", add_bos);
   out.boolean("add_eos_token", file.boolean("tokenizer.ggml.add_eos_token").value_or(false));
   out.boolean("clean_up_tokenization_spaces", false);
-  if (const auto context = file.integer(file.architecture() + ".context_length"))
-    out.integer("model_max_length", *context);
   for (const auto& [name, key] : kSymbols)
     if (const std::string_view text = vocabulary.named(file, key); !text.empty())
       out.text(name, std::string(text));
@@ -240,8 +238,17 @@ std::string added_tokens_decoder(const Vocabulary& vocabulary) {
   return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 
+// SentencePiece needs one unknown piece; some converters call it a control symbol.
+void mark_unknown(const GgufFile& file, Vocabulary& vocabulary) {
+  if (std::ranges::find(vocabulary.types, Type::Unknown) != vocabulary.types.end()) return;
+  const std::int64_t id = file.integer("tokenizer.ggml.unknown_token_id").value_or(0);
+  if (id >= 0 && static_cast<std::size_t>(id) < vocabulary.types.size())
+    vocabulary.types[static_cast<std::size_t>(id)] = Type::Unknown;
+}
+
 void write_sentencepiece(const GgufFile& file, const std::string& directory) {
-  const Vocabulary vocabulary(file);
+  Vocabulary vocabulary(file);
+  mark_unknown(file, vocabulary);
   const bool space_prefix = file.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
   std::string model;
   for (std::size_t id = 0; id < vocabulary.texts.size(); id++)

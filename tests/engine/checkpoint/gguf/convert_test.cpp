@@ -14,10 +14,13 @@
 #include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/gguf/gguf_names.h"
+#include "engine/checkpoint/gguf/tokenizer_from_gguf.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/tokenizer/bpe/byte_symbols.h"
+#include "engine/tokenizer/sentencepiece.h"
 #include "tests/support/files.h"
+#include "tests/support/models/gguf_bytes.h"
 #include "tests/support/models/model_files.h"
 #include "tests/support/refusal.h"
 
@@ -372,6 +375,31 @@ TEST(ConvertTokenizers, byte_level_keeps_its_tokens) {
   EXPECT_EQ(file->strings("tokenizer.ggml.merges").size(), 5U);
   EXPECT_EQ(file->integers("tokenizer.ggml.token_type").at(264), 3);
   EXPECT_EQ(file->strings("tokenizer.ggml.tokens").size(), 300U);
+}
+
+// Gemma's files call <unk> a control symbol; SentencePiece needs an unknown piece.
+TEST(ConvertTokenizers, the_unknown_piece_may_be_a_control_symbol) {
+  std::vector<std::string> texts = {"<pad>", "<eos>", "<bos>", "<unk>"};
+  std::vector<float> scores(4, -1000);
+  std::vector<std::int32_t> types(4, 3);
+  for (const char* text : {"\xE2\x96\x81", "a", "b", "ab"}) {
+    texts.emplace_back(text);
+    scores.push_back(-static_cast<float>(texts.size()));
+    types.push_back(1);
+  }
+  GgufBytes bytes;
+  bytes.text("general.architecture", "gemma3").text("tokenizer.ggml.model", "llama");
+  bytes.texts("tokenizer.ggml.tokens", texts).f32s("tokenizer.ggml.scores", scores);
+  bytes.i32s("tokenizer.ggml.token_type", types).u32("tokenizer.ggml.unknown_token_id", 3);
+  bytes.u32("tokenizer.ggml.bos_token_id", 2).u32("tokenizer.ggml.eos_token_id", 1);
+  bytes.boolean("tokenizer.ggml.add_space_prefix", false);
+  const Folder dir;
+  write_file(dir / "v.gguf", bytes.bytes());
+  std::vector<std::string> notices;
+  tokenizer_from_gguf(*GgufFile::open(dir / "v.gguf"), dir.path(), notices);
+  const auto tokenizer = open_tokenizer(dir.path(), {}, notices);
+  EXPECT_EQ(tokenizer->encode("ab a"), (std::vector<TokenId>{2, 7, 4, 5}));
+  EXPECT_EQ(tokenizer->eos_id(), 1);
 }
 
 TEST(ConvertTokenizers, patterns_without_a_name_are_refused) {
