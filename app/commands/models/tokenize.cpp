@@ -35,7 +35,7 @@ std::string as_lines(const engine::Tokenizer& tokenizer, const std::vector<engin
 std::string as_json(const engine::Tokenizer& tokenizer, const std::vector<engine::TokenId>& ids) {
   std::vector<std::string> pieces;
   for (const engine::TokenId id : ids) pieces.push_back(engine::as_utf8(tokenizer.piece(id)));
-  return nlohmann::json{{"tokens", ids}, {"pieces", pieces}}.dump() + "\n";
+  return nlohmann::ordered_json{{"tokens", ids}, {"pieces", pieces}}.dump() + "\n";
 }
 
 }  // namespace

@@ -82,7 +82,8 @@ void read_gemma(const Fields& fields, ModelConfig& config) {
   config.attention_scale =
       1 / std::sqrt(fields.real("query_pre_attn_scalar", 0, kMaxMultiplier, 256.0));
   const bool caps = config.model_type == "gemma2";
-  config.attention_softcap = softcap(fields, "attn_logit_softcapping", caps ? 50 : 0);
+  // transformers' Gemma 3 does not apply attn_logit_softcapping.
+  if (caps) config.attention_softcap = softcap(fields, "attn_logit_softcapping", 50);
   config.logit_softcap = softcap(fields, "final_logit_softcapping", caps ? 30 : 0);
 }
 
@@ -223,8 +224,9 @@ std::vector<std::string> members_of_family(const std::string& type) {
   if (type == "granite")
     add({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
   if (is_gemma(type))
-    add({"hidden_activation", "query_pre_attn_scalar", "attn_logit_softcapping",
-         "final_logit_softcapping", "layer_types", "use_bidirectional_attention"});
+    add({"hidden_activation", "query_pre_attn_scalar", "final_logit_softcapping", "layer_types",
+         "use_bidirectional_attention"});
+  if (type == "gemma2") add({"attn_logit_softcapping"});
   if (type == "gemma3_text")
     add({"sliding_window_pattern", "_sliding_window_pattern", "rope_local_base_freq"});
   return read;

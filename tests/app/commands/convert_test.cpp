@@ -58,7 +58,7 @@ TEST_F(CliConvert, quantised_files_decode_with_every_lossless_decoder) {
   const json info = document("model convert demo-draft " + quantised + " --type q8_0");
   EXPECT_EQ(info.at("stored_type"), "Q8_0");
   EXPECT_EQ(info.at("dtype"), "bf16");
-  for (const char* decoder : {"lookahead", "jacobi", "prompt_lookup"}) {
+  for (const char* decoder : {"lookahead", "jacobi", "prompt-lookup"}) {
     const Outcome outcome =
         run("generate --check --prompt 'Question: 12 + 30 =' --max-tokens 24 --model " + quantised +
             " --decoder " + decoder);

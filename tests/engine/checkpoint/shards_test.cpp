@@ -355,7 +355,7 @@ TEST_F(Shards, a_full_tensor_name_wins_over_a_bare_one) {
   const ModelFiles files = open_model(dir_.path());
   EXPECT_EQ(weights_hash(files), hash);
   EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("\"embed_tokens.weight\""),
-                                            HasSubstr("there is \"model.embed_tokens.weight\""),
+                                            HasSubstr("\"model.embed_tokens.weight\" exists too"),
                                             HasSubstr("likewise for 1 more"))));
   // A bare tensor with a wrong shape is refused under its full name.
   std::erase_if(all, [](const Part& part) { return part.name == "model.norm.weight"; });

@@ -39,14 +39,17 @@ const ChatPreview& rendered(Context& context, const CatalogModel& model) {
   return shown.preview;
 }
 
-/// Draws a piece of text without line feeds after the last item; on the next line if it does not fit.
-void piece(const std::string& text, bool special, bool begins_line) {
-  const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+/// Draws a piece of text without line feeds after the last item; if it does not fit, on the next
+/// line without its leading space.
+void piece(std::string text, bool special, bool begins_line) {
   if (!begins_line) {
     ImGui::SameLine(0, 0);
-    if (ImGui::GetCursorPosX() + size.x > right_edge()) ImGui::NewLine();
+    if (ImGui::GetCursorPosX() + ImGui::CalcTextSize(text.c_str()).x > right_edge()) {
+      ImGui::NewLine();
+      if (text.starts_with(' ')) text.erase(0, 1);
+    }
   }
-  words(text, special ? theme().accent : theme().text);
+  words(text, special ? theme().bright : theme().text);
   if (special)
     ImGui::GetWindowDrawList()->AddRect(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(),
                                         colour(theme().accent));

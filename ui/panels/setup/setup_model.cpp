@@ -116,10 +116,8 @@ void model_choice(SetupForm& form, const Catalog& catalog, const CatalogModel& m
     const std::string about = model.is_read ? model.summary : "its files are being read";
     tooltip((model.unavailable.empty() ? about : model.unavailable) + "\n" + model.path);
   }
-  if (!model.is_read || model.summary.empty()) return;
-  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
-  ImGui::TextUnformatted(("    " + model.summary).c_str());
-  ImGui::PopStyleColor();
+  const std::string& line = model.unavailable.empty() ? model.summary : model.unavailable;
+  if (model.is_read && !line.empty()) words_within("    " + line, theme().dim, px(440));
 }
 
 /// The models in the order of the picker: the recent ones, then the others by place.

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
+#include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/gguf/convert.h"
 #include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
@@ -197,6 +198,71 @@ TEST(ConvertTypes, a_cancelled_conversion_leaves_no_file) {
               HasSubstr("cancelled"));
   EXPECT_TRUE(fs::is_empty(out.path()));
 }
+
+// A change of a small LLaMA model, by name.
+using Change = std::pair<const char*, void (*)(ModelConfig&)>;
+class ConvertConfig : public testing::TestWithParam<Change> {};
+
+TEST_P(ConvertConfig, is_kept) {
+  const Folder dir;
+  ModelConfig config = small_config();
+  GetParam().second(config);
+  write_small_model(dir, config);
+  to_gguf(dir.path(), dir / "out.gguf");
+  const ModelFiles before = opened(dir.path()), after = opened(dir / "out.gguf");
+  EXPECT_EQ(config_json(after.config, kernels::DType::BF16),
+            config_json(before.config, kernels::DType::BF16));
+  EXPECT_EQ(after.config.max_seq_len, before.config.max_seq_len);
+  for (int layer = 0; layer < before.config.n_layers; layer++)
+    EXPECT_EQ(after.config.window_of(layer), before.config.window_of(layer));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    changes,
+    ConvertConfig,
+    testing::Values(
+        Change("window_of_mistral",
+               [](ModelConfig& c) {
+                 c.model_type = "mistral";
+                 c.sliding_window = 16;
+               }),
+        Change("window_of_some_layers",
+               [](ModelConfig& c) {
+                 c.model_type = "qwen2";
+                 c.qkv_bias = true;
+                 c.sliding_window = 16;
+                 c.layer_kinds = global_then_local(1, c.n_layers);
+               }),
+        Change("linear",
+               [](ModelConfig& c) {
+                 c.rope.type = RopeConfig::Type::Linear;
+                 c.rope.factor = 4;
+               }),
+        Change("yarn",
+               [](ModelConfig& c) {
+                 c.rope.type = RopeConfig::Type::Yarn;
+                 c.rope.factor = 4;
+                 c.rope.original_max_seq_len = 32;
+                 c.rope.beta_fast = 16;
+               }),
+        Change("llama3",
+               [](ModelConfig& c) {
+                 c.rope.type = RopeConfig::Type::Llama3;
+                 c.rope.factor = 8;
+                 c.rope.theta = 5e5;
+                 c.rope.original_max_seq_len = 8192;
+               }),
+        Change("longrope",
+               [](ModelConfig& c) {
+                 c.rope.type = RopeConfig::Type::Longrope;
+                 c.rope.original_max_seq_len = c.max_seq_len / 2;
+                 c.rope.factor = 2;
+                 c.rope.short_factor.assign(static_cast<std::size_t>(c.head_dim) / 2, 1.25);
+                 c.rope.long_factor.assign(static_cast<std::size_t>(c.head_dim) / 2, 2.5);
+               }),
+        Change("heads_of_another_size", [](ModelConfig& c) { c.head_dim *= 2; }),
+        Change("biases", [](ModelConfig& c) { c.qkv_bias = c.attn_out_bias = c.mlp_bias = true; })),
+    [](const auto& change) { return std::string(change.param.first); });
 
 TEST(ConvertTypes, what_gguf_cannot_describe_is_refused) {
   const Folder dir;
