@@ -86,8 +86,8 @@ INSTANTIATE_TEST_SUITE_P(Files,
                          testing::Values(Target{"gguf", fuzz_gguf, 1000},
                                          Target{"tokenizer_json", fuzz_tokenizer_json, 500},
                                          Target{"tiktoken", fuzz_tiktoken, 500},
-                                         Target{"template", fuzz_template, 1000}),
-                         [](const auto& info) { return std::string(info.param.folder); });
+                                         Target{"template", fuzz_template, 200}),
+                         [](const auto& of) { return std::string(of.param.folder); });
 
 }  // namespace
 }  // namespace engine::test

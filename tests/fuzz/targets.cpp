@@ -1,12 +1,12 @@
 #include "tests/fuzz/targets.h"
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/chat/chat_template.h"
-#include "engine/chat/jinja_render.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/tokenizer/tokenizer_path.h"
@@ -74,10 +74,18 @@ void fuzz_tiktoken(const std::uint8_t* data, std::size_t size) {
 void fuzz_template(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kMost = 4096;
   if (size > kMost) return;
-  const std::string text(reinterpret_cast<const char*>(data), size);
+  const ChatTemplate given{.text = std::string(reinterpret_cast<const char*>(data), size),
+                           .place = "fuzz"};
   const std::vector<ChatMessage> messages = {
       {"system", "Be brief."}, {"user", "Hi <s>"}, {"assistant", "Hello."}, {"user", "2 + 2?"}};
-  static_cast<void>(render_jinja(text, messages, {.bos = "<s>", .eos = "</s>"}));
+  try {
+    static_cast<void>(render_chat(given, messages, {.bos = "<s>", .eos = "</s>"},
+                                  {.time = std::chrono::milliseconds(2000),
+                                   .memory_bytes = 256 << 20,
+                                   .output_bytes = 1 << 20}));
+  } catch (const kernels::Error&) {
+    return;
+  }
 }
 
 }  // namespace engine::test

@@ -13,7 +13,7 @@ void fuzz_gguf(const std::uint8_t* data, std::size_t size);
 void fuzz_tokenizer_json(const std::uint8_t* data, std::size_t size);
 /// Opens a file in tiktoken's form or a tekken.json, and tokenises and decodes a text.
 void fuzz_tiktoken(const std::uint8_t* data, std::size_t size);
-/// Renders a chat template.
+/// Renders a chat template in its child process, as the program does: a fault of the Jinja engine ends the child alone.
 void fuzz_template(const std::uint8_t* data, std::size_t size);
 
 }  // namespace engine::test

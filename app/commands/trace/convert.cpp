@@ -52,7 +52,7 @@ std::string repaired(const std::string& from, const std::string& to, const StopR
 /// Refuses options for a part or the prompt's text unless the output is a trace.
 void refuse_part(const std::string& to, const engine::TraceOptions& options) {
   const char* option = options.run                           ? "--run"
-                       : !engine::selects_all_steps(options) ? "--first-step and --last-step"
+                       : !engine::selects_all_steps(options) ? "--first-step or --last-step"
                        : options.prompt_text                 ? "--with-prompt"
                                                              : nullptr;
   if (!option || is_trace_name(to)) return;

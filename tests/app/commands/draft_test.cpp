@@ -80,7 +80,7 @@ TEST_F(CliDraft, rejection_sampling_runs_with_every_rule_unchecked) {
   EXPECT_EQ(document(certain + " --set as_released=on")["lossless"], false);
   EXPECT_NE(run(certain + " --set as_released=on").err.find(", NOT lossless"), std::string::npos);
   EXPECT_EQ(run(certain).err.find("NOT lossless"), std::string::npos);
-  EXPECT_NE(run(certain + " --check").err.find("of the same distribution"), std::string::npos);
+  EXPECT_NE(run(certain + " --check").err.find("from the same distribution"), std::string::npos);
   const std::string lost = run(certain + " --check --set as_released=on").err;
   EXPECT_NE(lost.find("from another distribution"), std::string::npos) << lost;
   const json greedy = document(

@@ -61,8 +61,8 @@ TEST_F(CliInputs, steps_missing_from_a_recording_are_refused) {
   EXPECT_FALSE(std::filesystem::exists(out));
   for (const std::string other : {".csv", ".txt", ".pdrun"}) {
     const std::string to = "trace convert " + record + " " + folder + "/other" + other;
-    refused(to + " --run 1", 2, "--run: found with ");
-    refused(to + " --first-step 2", 2, "--first-step and --last-step: found with ");
+    refused(to + " --run 1", 2, "--run applies only to a trace");
+    refused(to + " --first-step 2", 2, "--first-step or --last-step applies only to a trace");
     refused(to + " --with-prompt", 2, "--with-prompt applies only to a trace");
   }
   EXPECT_EQ(run(convert + " --first-step 3 --last-step 1000").code, 0);

@@ -187,7 +187,9 @@ TEST_F(Cli, a_command_group_lists_its_subcommands) {
   expect_message("bench --json", "probe, step, decode or kernels");
   expect_message("data", "generate, check or stats");
   expect_message("train", "tokenizer, target, draft, cllm, medusa, chimera or outputs");
-  expect_message("model", "info, validate, random, tree, scale or score");
+  expect_message("model",
+                 "list, info, validate, tokenize, random, list-architectures, tree, chat, scale, "
+                 "convert or score");
   expect_message("trace", "info, validate or convert");
   expect_message("train target", "--recipe is required");
   expect_message("reason", "reason: found nothing after it, expected cot");
@@ -197,7 +199,8 @@ TEST_F(Cli, a_command_group_lists_its_subcommands) {
   expect_message("data generat arith", "generat: no such command; did you mean generate?");
   expect_message("reason cto", "cto: no such command; did you mean cot?");
   expect_message("model fly --json",
-                 "fly: no such command, expected info, validate, random, tree, scale or score");
+                 "fly: no such command, expected list, info, validate, tokenize, random, "
+                 "list-architectures, tree, chat, scale, convert or score");
 }
 
 TEST_F(Cli, a_recording_without_its_option_gets_a_hint) {
@@ -236,7 +239,8 @@ class RunScript : public Cli {
     namespace fs = std::filesystem;
     fs::create_directories(folder + "/scripts");
     fs::create_directories(folder + "/build/release/bin");
-    for (const std::string script : {"/scripts/run.sh", "/scripts/lanes.sh"})
+    for (const std::string script :
+         {"/scripts/run.sh", "/scripts/lanes.sh", "/scripts/get_model.sh", "/scripts/get_model.py"})
       fs::copy_file(DECOSCOPE_SOURCE_DIR + script, folder + script);
     executable("scripts/setup.sh", "exit 0");
     executable("scripts/build.sh", "exit 0");
@@ -251,8 +255,9 @@ class RunScript : public Cli {
   Outcome script(const std::string& arguments, const std::string& display = "") const {
     const std::string out = folder + "/out", err = folder + "/err";
     const int status =
-        std::system(("DISPLAY=" + display + " WAYLAND_DISPLAY=wayland-4242 bash " + folder +
-                     "/scripts/run.sh " + arguments + " >" + out + " 2>" + err)
+        std::system(("DECOSCOPE_OFFLINE=1 XDG_DATA_HOME=" + folder + "/none DISPLAY=" + display +
+                     " WAYLAND_DISPLAY=wayland-4242 bash " + folder + "/scripts/run.sh " +
+                     arguments + " >" + out + " 2>" + err)
                         .c_str());
     return {WEXITSTATUS(status), read_file(out), read_file(err)};
   }

@@ -67,7 +67,7 @@ TEST_F(Cli, model_tokenize_prints_ids_and_pieces) {
   EXPECT_EQ(plain.at("tokens").size(), plain.at("pieces").size());
   EXPECT_EQ(special.at("pieces").at(0), "<|begin_of_text|>");
   EXPECT_EQ(special.at("pieces").at(2), "<|eot_id|>");
-  EXPECT_EQ(tokens("--text ''").at("tokens"), json::array());
+  EXPECT_EQ(run("model tokenize " + kByteLevel + " --text ''").code, 2) << "an empty value";
 }
 
 TEST_F(Cli, model_tokenize_reads_files_of_prompts) {

@@ -159,7 +159,7 @@ TEST(Describe, a_step_is_one_sentence) {
 TEST(Describe, a_run_reports_unknown_figures) {
   const std::string text = describe(small_timeline());
   EXPECT_THAT(text, HasSubstr("Run 1: lookahead on toy (scale 1x1, bf16, cpu), seed 1"));
-  EXPECT_THAT(text, HasSubstr("Speedup: -, no plain run"));
+  EXPECT_THAT(text, HasSubstr("Speedup: -, this recording has no plain run"));
   EXPECT_THAT(text, HasSubstr("Text: t7t8t9t10t7t8t9t10"));
   EXPECT_EQ(describe(Timeline()), "No run in this recording.\n");
 }

@@ -30,8 +30,10 @@ std::string small_safetensors() {
   const std::string header = R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
                              R"("b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]}})";
   std::string data;
-  for (int i = 0; i < 6; i++) data += little_endian(std::bit_cast<std::uint32_t>(0.5f * i), 4);
-  for (int i = 0; i < 4; i++) data += little_endian(kernels::bf16_from_f32(1.0f + i), 2);
+  for (int i = 0; i < 6; i++)
+    data += little_endian(std::bit_cast<std::uint32_t>(0.5f * static_cast<float>(i)), 4);
+  for (int i = 0; i < 4; i++)
+    data += little_endian(kernels::bf16_from_f32(1.0f + static_cast<float>(i)), 2);
   return safetensors(header, data);
 }
 
