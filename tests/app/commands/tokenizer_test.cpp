@@ -96,7 +96,7 @@ TEST_F(Cli, model_tokenize_refuses_in_one_line) {
 TEST_F(CliTokenizer, symbols_in_a_prompt_are_ids_or_text) {
   const TokenId pad = 502;  // from added_tokens.json, the third
   const std::vector<TokenId> ids = prompt_tokens("--prompt '<s>a[PAD]</s>'");
-  EXPECT_EQ(std::ranges::count(ids, 1), 2) << "BOS, and the <s> in the prompt";
+  EXPECT_EQ(std::ranges::count(ids, 1), 1) << "the prompt's own <s> is its BOS";
   EXPECT_EQ((std::vector<TokenId>{ids.end() - 2, ids.end()}), (std::vector<TokenId>{pad, 2}));
   const std::vector<TokenId> text = prompt_tokens("--no-special --prompt '<s>a[PAD]</s>'");
   EXPECT_EQ(std::ranges::count(text, 1), 1);
