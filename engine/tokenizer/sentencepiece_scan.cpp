@@ -229,7 +229,7 @@ class ModelScan {
   void refuse_if(const Field& part, const char* name) {
     scanner_.require(part, Varint, name);
     if (part.value == 0) return;
-    refuse(path_, std::string("trainer_spec.") + name, "true", "false (not supported)");
+    refuse(path_, fmt::format("trainer_spec.{}", name), "true", "false (not supported)");
   }
 
   void read_normalizer(const Field& field, const char* name, bool is_denormalizer) {

@@ -56,7 +56,8 @@ std::string short_time(double ns) {
 
 std::string with_commas(std::int64_t n) {
   std::string digits = std::to_string(n < 0 ? -n : n);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
   return n < 0 ? "-" + digits : digits;
 }
 

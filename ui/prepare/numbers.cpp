@@ -78,23 +78,26 @@ void add_more(Numbers& numbers,
               std::size_t n_steps) {
   const double verified = static_cast<double>(sums.accepted + sums.rejected);
   auto& more = numbers.more;
-  more.push_back(
-      {"acceptance rate", sums.proposed > 0 ? percent(double(sums.accepted) / sums.proposed) : "-",
-       "accepted / proposed; the others were rejected or not verified",
-       fmt::format("{} / {}", sums.accepted, sums.proposed), Truth::Derived, StepSet::Proposed});
-  more.push_back({"accepted of verified", verified > 0 ? percent(sums.accepted / verified) : "-",
+  more.push_back({"acceptance rate",
+                  sums.proposed > 0 ? percent(double(sums.accepted) / double(sums.proposed)) : "-",
+                  "accepted / proposed; the others were rejected or not verified",
+                  fmt::format("{} / {}", sums.accepted, sums.proposed), Truth::Derived,
+                  StepSet::Proposed});
+  more.push_back({"accepted of verified",
+                  verified > 0 ? percent(double(sums.accepted) / verified) : "-",
                   "accepted / (accepted + rejected); some papers call this the acceptance rate",
                   fmt::format("{} / ({} + {})", sums.accepted, sums.accepted, sums.rejected),
                   Truth::Derived, StepSet::Verified});
   const double wasted = static_cast<double>(std::max<std::int64_t>(0, sums.rows - sums.tokens));
-  more.push_back({"waste",
-                  sums.rows > 0
-                      ? fmt::format("{} of rows \xC2\xB7 {} / step", percent(wasted / sums.rows),
-                                    n_steps ? short_time(sums.waste / n_steps) : "-")
-                      : "-",
-                  "(rows computed - tokens committed) / rows computed",
-                  fmt::format("({} - {}) / {}", sums.rows, sums.tokens, sums.rows), Truth::Derived,
-                  StepSet::Wasted});
+  more.push_back(
+      {"waste",
+       sums.rows > 0
+           ? fmt::format("{} of rows \xC2\xB7 {} / step", percent(wasted / double(sums.rows)),
+                         n_steps ? short_time(sums.waste / double(n_steps)) : "-")
+           : "-",
+       "(rows computed - tokens committed) / rows computed",
+       fmt::format("({} - {}) / {}", sums.rows, sums.tokens, sums.rows), Truth::Derived,
+       StepSet::Wasted});
   more.push_back({"rows / step", ratio(double(sums.rows), double(n_steps), "{:.1f}"),
                   "rows computed / steps", fmt::format("{} / {}", sums.rows, n_steps),
                   Truth::Derived, StepSet::All});
@@ -274,7 +277,7 @@ Numbers numbers_of(const engine::Timeline& timeline,
   Numbers numbers;
   numbers.tokens_per_second = {
       "tokens / s",
-      sums.compute > 0 ? short_number(sums.tokens / (sums.compute / 1e9)) : "-",
+      sums.compute > 0 ? short_number(double(sums.tokens) / (sums.compute / 1e9)) : "-",
       "committed tokens / own compute of the steps, without prefill",
       fmt::format("{} / {}", sums.tokens, short_time(sums.compute)),
       Truth::Derived,
@@ -307,8 +310,8 @@ std::vector<float> series_of(const RunTimes& times,
     if (series == Series::TokensPerSecond) {
       const StepSums& from = times.sums(i >= 7 ? i - 7 : 0);
       const StepSums& to = times.sums(i + 1);
-      values.push_back(
-          static_cast<float>((to.tokens - from.tokens) / ((to.compute - from.compute) / 1e9)));
+      values.push_back(static_cast<float>(double(to.tokens - from.tokens) /
+                                          ((to.compute - from.compute) / 1e9)));
     }
   }
   return values;

@@ -120,7 +120,7 @@ std::vector<std::string> row_of(const engine::Timeline& timeline, const RunGroup
   for (const engine::RunRecord* run : lane) {
     const auto ns = static_cast<double>(run->decode_compute());
     const std::optional<double> speedup = timeline.speedup(*run);
-    steps += run->totals.n_steps;
+    steps += static_cast<double>(run->totals.n_steps);
     tokens += static_cast<double>(run->totals.n_tokens);
     own_ns += ns;
     baseline_ns += speedup.value_or(0) * ns;

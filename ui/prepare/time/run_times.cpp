@@ -20,16 +20,17 @@ StepSpan span_of(const engine::StepHead& step, double compute0, int position) {
   s.compute0 = std::max(compute0, static_cast<double>(step.begun.compute));
   s.compute1 = s.compute0 + std::max(own, 1.0);
   if (own > 0) {
-    s.propose = static_cast<float>(e.propose / own);
-    s.forward = static_cast<float>(e.forward / own);
-    s.verify = static_cast<float>(e.verify / own);
-    s.commit = static_cast<float>(e.commit / own);
+    s.propose = static_cast<float>(static_cast<double>(e.propose) / own);
+    s.forward = static_cast<float>(static_cast<double>(e.forward) / own);
+    s.verify = static_cast<float>(static_cast<double>(e.verify) / own);
+    s.commit = static_cast<float>(static_cast<double>(e.commit) / own);
   } else {
     s.forward = 1;
   }
   s.n_rows = std::max(step.begun.n_rows, step.n_rows);
   s.n_tokens = step.n_tokens;
-  if (s.n_rows > s.n_tokens) s.wasted = 1 - static_cast<float>(s.n_tokens) / s.n_rows;
+  if (s.n_rows > s.n_tokens)
+    s.wasted = 1 - static_cast<float>(s.n_tokens) / static_cast<float>(s.n_rows);
   s.n_proposed = step.n_proposed;
   s.n_accepted = step.n_accepted;
   s.n_rejected = step.n_rejected;
