@@ -377,13 +377,15 @@ class HeaderReader {
       is_empty |= dim == 0;
       overflows |= __builtin_mul_overflow(n, std::max<std::int64_t>(dim, 1), &n);
     }
-    overflows |= __builtin_mul_overflow(n / type.block_size + 1, type.block_bytes, &n_bytes);
+    const std::int64_t n_blocks = n / type.block_size;
+    overflows |= __builtin_mul_overflow(n_blocks, type.block_bytes, &n_bytes) ||
+                 __builtin_add_overflow(n_bytes, type.block_bytes, &n_bytes);
     if (overflows) {
       refuse(path_, tensor_place(tensor.name), "a size of more than 2^63 bytes (shape overflows)",
              "a smaller tensor");
     }
     sizes_.push_back(is_empty ? 0
-                              : static_cast<std::uint64_t>(n / type.block_size) *
+                              : static_cast<std::uint64_t>(n_blocks) *
                                     static_cast<std::uint64_t>(type.block_bytes));
   }
 
