@@ -125,7 +125,8 @@ struct TrainOptions {
 
 /// Options of `model` except `model score`.
 struct ModelCommandOptions {
-  std::string what;  // list, list-architectures, info, validate, tokenize, chat, random, scale, tree, convert
+  std::string
+      what;  // list, list-architectures, info, validate, tokenize, chat, random, scale, tree, convert
   std::string path, out, config, scale = "4x2", dtype;
   std::string type;       // convert: of weights; empty: as stored
   std::string tokenizer;  // random: file, directory or bundled model; empty: none
@@ -136,7 +137,7 @@ struct ModelCommandOptions {
   // tree: a number of rows or "auto"; a file of accuracies; a file of measured costs
   std::string rows = "16", accuracies, costs;
   ModelOptions target = no_model();  // tree: model whose steps are timed; empty: the heads' target
-  std::optional<std::string> text;  // tokenize: the text; none: `file`
+  std::optional<std::string> text;   // tokenize: the text; none: `file`
   std::string file;
   bool special = false;  // tokenize: with bos and eos, and names of special tokens as tokens
   bool scan = false;

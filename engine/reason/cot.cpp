@@ -101,9 +101,9 @@ class ChainOfThought {
       run.prompt = shots_ + question.record.prompt;
       run.no_special = settings_.no_special;
       set_prompt(run, prompt_tokens_of(model_, {.text = run.prompt,
-                                           .chat = settings_.chat,
-                                           .system = settings_.system,
-                                           .symbols = !run.no_special}));
+                                                .chat = settings_.chat,
+                                                .system = settings_.system,
+                                                .symbols = !run.no_special}));
       check_fits(run);
       run.decoder = settings_.decoder;
       run.options = settings_.options;

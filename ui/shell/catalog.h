@@ -88,7 +88,7 @@ struct CatalogModel {
       0;                    // a hash of the tokens' texts; equal hashes mean equal vocabularies
   std::string before = {};  // the model that consistency training started from; empty: none
   std::map<std::string, std::string> heads = {};  // the draft heads that its card names, by kind
-  std::string source = {};    // where it was found: "bundled", "Hugging Face cache"
+  std::string source = {};  // where it was found: "bundled", "Hugging Face cache"
   bool is_read =
       true;  // false: its files are still being read; only name, path and source are known
   /// Renders a prompt in the model's chat template, which may take a second. No function: it has no template.

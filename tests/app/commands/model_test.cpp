@@ -46,8 +46,7 @@ TEST_F(Cli, a_model_without_a_tokenizer_is_valid_with_a_note) {
   for (const std::string command : {"model validate ", "model info "}) {
     const Outcome outcome = run(command + tiny);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find("note: " + tiny + ": no tokenizer, so it cannot"),
-              std::string::npos)
+    EXPECT_NE(outcome.out.find("note: " + tiny + ": no tokenizer, so it cannot"), std::string::npos)
         << outcome.out;
     const json notices = json::parse(run(command + "--json " + tiny).out)["notices"];
     ASSERT_EQ(notices.size(), 1u) << notices;

@@ -1,6 +1,6 @@
 // Tokens of rendered conversations, with a tokenizer of tests/fixtures/tokenizers.
-#include "engine/chat/chat_template.h"
 #include "engine/chat/encode_chat.h"
+#include "engine/chat/chat_template.h"
 
 #include <algorithm>
 #include <string>
