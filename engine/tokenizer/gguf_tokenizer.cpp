@@ -174,16 +174,7 @@ class GgufReader {
   void read_scores() {
     const std::vector<double> scores = file_.numbers(kScores);
     if (!scores.empty()) check_count(kScores, scores.size());
-    std::vector<double>& ranks = definition_.rules.text_ranks;
-    ranks.assign(definition_.texts.size(), NAN);
-    for (TokenId id = 0; id < n_tokens(); id++) {
-      if (is(id, Unknown) || is(id, Control) || is(id, Byte)) continue;
-      const double score = scores.empty() ? 0 : scores[static_cast<std::size_t>(id)];
-      if (!std::isfinite(score))
-        file_.refuse_value(kScores, fmt::format("{} as score of token {}", score, id),
-                           "a finite number");
-      ranks[static_cast<std::size_t>(id)] = -score;
-    }
+    definition_.rules.text_ranks = ranks_by(scores);
     const bool add_space = file_.boolean(kAddSpace).value_or(true);
     definition_.normalizer.add(ReplaceMatches{SplitPattern::literal(" ", {file_.path(), kModel}),
                                               std::string(kSpaceSymbol)});
@@ -195,7 +186,28 @@ class GgufReader {
     add_special(true);
   }
 
-  /// Characters outside the vocabulary become byte tokens, of which all or none must exist.
+  /// Ranks by descending score; tokens of equal scores share a rank.
+  std::vector<std::uint32_t> ranks_by(const std::vector<double>& scores) const {
+    std::vector<std::pair<double, TokenId>> merged;  // with the negative score
+    for (TokenId id = 0; id < n_tokens(); id++) {
+      if (is(id, Unknown) || is(id, Control) || is(id, Byte)) continue;
+      const double score = scores.empty() ? 0 : scores[static_cast<std::size_t>(id)];
+      if (!std::isfinite(score))
+        file_.refuse_value(kScores, fmt::format("{} as score of token {}", score, id),
+                           "a finite number");
+      merged.emplace_back(-score, id);
+    }
+    std::ranges::sort(merged);
+    std::vector<std::uint32_t> ranks(definition_.texts.size(), BpeRules::kNoRank);
+    std::uint32_t rank = 0;
+    for (std::size_t i = 0; i < merged.size(); i++) {
+      rank += i > 0 && merged[i].first != merged[i - 1].first;
+      ranks[static_cast<std::size_t>(merged[i].second)] = rank;
+    }
+    return ranks;
+  }
+
+  /// Lets characters outside the vocabulary become byte tokens; all 256 of them or none must exist.
   void set_byte_fallback() {
     std::vector<bool> has(256);
     for (TokenId id = 0; id < n_tokens(); id++) {
@@ -262,15 +274,17 @@ class GgufReader {
                        fmt::format("false, as there is no tokenizer.ggml.{}_token_id", name));
   }
 
-  /// Phi-3's converter does not write that its tokens absorb the white space after them.
+  /// True for Phi-3: its special tokens absorb the white space after them, which the file does not
+  /// say.
   bool is_phi3() const {
     std::string name = file_.string("general.name").value_or("");
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
   }
 
-  /// Some converters write such tokens as normal or user-defined ones. A token that merges make is
-  /// normal, and "</s>" may be a tag of HTML (Gemma, Qwen).
+  /// True if the token's name says that it ends a turn: some converters write such tokens as normal or
+  /// user-defined ones. False for a token that a merge produces, and for "</s>", which may be a tag of
+  /// HTML (Gemma, Qwen).
   bool is_end_by_name(TokenId id) const {
     const auto at = static_cast<std::size_t>(id);
     const std::string& text = definition_.texts[at];
@@ -284,8 +298,8 @@ class GgufReader {
     for (TokenId id = 0; id < n_tokens(); id++) {
       const std::string& text = definition_.texts[static_cast<std::size_t>(id)];
       const bool is_special = is(id, Control) || is(id, Unknown) || is_end_by_name(id);
-      const bool is_first = !text.empty() && ids_.find(text)->second == id;
-      if (!is_first || !(is_special || is(id, UserDefined))) continue;
+      if (text.empty() || !(is_special || is(id, UserDefined))) continue;
+      if (ids_.find(text)->second != id) continue;  // an earlier token has this text
       AddedToken token;
       token.id = id;
       token.content = text;

@@ -146,7 +146,7 @@ void add_pre_tokenizer(const Step& step, PreTokenizer& out) {
   } else if (type == "Split") {
     add_split(step.pattern(), step.behaviour(""), step.fields().boolean("invert", false));
   } else if (type == "ByteLevel") {
-    // The space comes before the pattern; the bytes after it.
+    // First adds the space, then splits, then writes bytes as symbols.
     if (step.fields().boolean("add_prefix_space", true)) out.add(PrefixSpaceStep{});
     if (step.fields().boolean("use_regex", true))
       add_patterns(*word_patterns_named("gpt-2"), step.origin("type"), out);
@@ -169,11 +169,11 @@ void add_pre_tokenizer(const Step& step, PreTokenizer& out) {
 
 void add_strip(const Step& step, BpeDecoding& out) {
   const Fields fields = step.fields();
-  const std::int64_t start = fields.integer("start", 0, 1, 0),
-                     stop = fields.integer("stop", 0, 0, 0);
+  const std::int64_t start = fields.integer("start", 0, 1, 0);
+  fields.integer("stop", 0, 0, 0);  // only 0 is supported
   if (step.text("content") != " ")
     fields.fail("content", in_quotes(step.text("content")), "a space");
-  if (start > stop) out.first = BpeDecoding::First::OneSpace;
+  if (start == 1) out.first = BpeDecoding::First::OneSpace;
 }
 
 void add_decoder(const Step& step, BpeDecoding& out) {

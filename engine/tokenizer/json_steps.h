@@ -12,8 +12,8 @@
 
 namespace engine {
 
-/// Reads them. Every method takes null for an absent part, and throws Error(BadInput), which names
-/// the JSON path, for a part that is not known or not as expected.
+/// Reads these steps. Every method takes null for an absent part. It throws Error(BadInput) with the
+/// JSON path for a kind of step that is not known and for a damaged one.
 class JsonSteps {
  public:
   /// @param path  for messages; borrowed

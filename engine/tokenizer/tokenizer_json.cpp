@@ -1,7 +1,6 @@
 #include "engine/tokenizer/tokenizer_json.h"
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -195,8 +194,8 @@ class DefinitionReader {
       model.fail("dropout", dropout->shown(), "null");
   }
 
-  /// The texts by id. The array may have some ids more than the file has tokens, but its size does
-  /// not follow an id that the file invents.
+  /// Stores the texts by id. Some ids may have no token, but an id far above the number of tokens is
+  /// refused, because the array would need memory up to it.
   void place_vocabulary() {
     const std::size_t n = parts_.vocabulary.size();
     const std::int64_t bound = 4 * static_cast<std::int64_t>(n) + 1024;
@@ -356,7 +355,8 @@ std::optional<TokenId> find_token(const BpeDefinition& definition, const std::st
   return static_cast<TokenId>(at - definition.texts.begin());
 }
 
-/// Makes tokens of the vocabulary that these files list added tokens, with the listed flags.
+/// Adds the tokens of the vocabulary that these files list to the added tokens, with the listed
+/// flags.
 void add_listed(const TokenizerSettings& settings,
                 const std::string& file,
                 BpeDefinition& definition) {

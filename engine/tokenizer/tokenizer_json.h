@@ -1,5 +1,5 @@
-// Reads tokenizer.json of Hugging Face's tokenizers library: byte-pair models, with the normalisers,
-// pre-tokenisers, post-processors and decoders that models of LLaMA's kind use.
+// Reads tokenizer.json of Hugging Face's tokenizers library: byte-pair models with the normalisers,
+// pre-tokenisers, post-processors and decoders that models like LLaMA use.
 //   source  the library's documentation and sources (tokenizers 0.23)
 #pragma once
 

@@ -63,7 +63,7 @@ std::string bpe_file_of(const std::string& directory) {
   return is_text_form(model) ? model : only_tiktoken(directory);
 }
 
-/// With a SentencePiece model, tokenizer.json is not read. Its vocabulary should have the same size.
+/// Adds a notice if a tokenizer.json beside the SentencePiece model has another number of tokens.
 void note_other_size(const std::string& directory,
                      const Tokenizer& tokenizer,
                      const FileLimits& limits,

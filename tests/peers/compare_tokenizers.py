@@ -76,6 +76,8 @@ def ours(path, all_texts, special=False):
 
 def compare(name, all_texts, found, expected):
     global n_differences
+    if not len(found) == len(expected) == len(all_texts):
+        sys.exit(f"{name}: found {len(found)} lines of tokens and {len(expected)} expected ones for {len(all_texts)} texts")
     different = [i for i, ids in enumerate(found) if ids != list(expected[i])]
     n_differences += len(different)
     print(f"{name}: {len(different)} differences in {len(all_texts)} texts", flush=True)
@@ -84,7 +86,10 @@ def compare(name, all_texts, found, expected):
 
 
 def compare_llama_cpp(directory):
-    for path in sorted(glob.glob(f"{directory}/ggml-vocab-*.gguf.inp")):
+    paths = sorted(glob.glob(f"{directory}/ggml-vocab-*.gguf.inp"))
+    if not paths:
+        sys.exit(f"{directory}: found no ggml-vocab-*.gguf.inp")
+    for path in paths:
         with open(path, encoding="utf-8", newline="") as file:
             tests = file.read().split("\n__ggml_vocab_test__\n")
         with open(path[:-4] + ".out", encoding="utf-8") as file:

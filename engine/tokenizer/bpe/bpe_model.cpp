@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <functional>
 
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/sentencepiece_scan.h"
@@ -27,7 +27,8 @@ MergeTable::MergeTable(std::size_t n) : entries_(std::bit_ceil(2 * n + 1)) {}
 // The place of the pair, or the free place where it belongs.
 std::size_t MergeTable::place_of(std::uint64_t pair) const {
   const std::size_t mask = entries_.size() - 1;
-  std::uint64_t hash = pair * 0x9E3779B97F4A7C15u;  // Fibonacci hashing: the high bits are mixed
+  // Fibonacci hashing: every bit of the pair changes the high half of the product.
+  const std::uint64_t hash = pair * 0x9E3779B97F4A7C15u;
   std::size_t at = static_cast<std::size_t>(hash >> 32) & mask;
   while (entries_[at].merge.id >= 0 && entries_[at].pair != pair) at = (at + 1) & mask;
   return at;
@@ -55,7 +56,7 @@ MergeTable::Merge MergeTable::find(TokenId left, TokenId right) const {
 BpeModel::BpeModel(BpeVocabulary vocabulary, BpeRules rules)
     : vocabulary_(std::move(vocabulary)), rules_(std::move(rules)) {
   ensure(rules_.text_ranks.empty() || rules_.text_ranks.size() == vocabulary_.size(),
-         "BpeModel: a rank for each token");
+         "BpeModel: text_ranks needs an element for each id");
 }
 
 void BpeModel::encode(std::string_view word,
@@ -69,16 +70,14 @@ void BpeModel::encode(std::string_view word,
   append(word, workspace, ids);
 }
 
-bool BpeModel::append_bytes(std::string_view bytes,
-                            std::uint32_t begin,
-                            Workspace& workspace) const {
-  const auto token = [&](char byte) {
-    return vocabulary_.byte_tokens()[static_cast<unsigned char>(byte)];
-  };
-  if (!std::ranges::all_of(bytes, [&](char byte) { return token(byte) >= 0; })) return false;
-  for (std::uint32_t i = 0; i < bytes.size(); i++)
-    workspace.symbols.push_back({token(bytes[i]), begin + i, 1, 0, 0});
-  return true;
+TokenId BpeModel::byte_token(char byte) const {
+  return vocabulary_.byte_tokens()[static_cast<unsigned char>(byte)];
+}
+
+// True if an unknown character is encoded as its bytes.
+bool BpeModel::has_byte_tokens(std::string_view character) const {
+  return rules_.byte_fallback &&
+         std::ranges::all_of(character, [&](char byte) { return byte_token(byte) >= 0; });
 }
 
 // With merges by text, an unknown character stays as it is, because the text of a merged token may
@@ -96,14 +95,16 @@ void BpeModel::read_symbols(std::string_view word, Workspace& workspace) const {
     const TokenId id = vocabulary_.find(character);
     const bool is_unknown = id < 0 && rules_.text_ranks.empty();
     if (!is_unknown) {
-      symbols.push_back({id, begin, n, 0, 0});
-    } else if (rules_.byte_fallback && append_bytes(character, begin, workspace)) {
+      symbols.push_back({id, begin, n});
+    } else if (has_byte_tokens(character)) {
+      for (std::uint32_t j = 0; j < n; j++)
+        symbols.push_back({byte_token(character[j]), begin + j, 1});
       after_unknown = false;
       continue;
     } else if (rules_.unknown && after_unknown && rules_.fuse_unknown) {
       symbols.back().n += n;
     } else if (rules_.unknown) {
-      symbols.push_back({*rules_.unknown, begin, n, 0, 0});
+      symbols.push_back({*rules_.unknown, begin, n});
     }
     after_unknown = is_unknown;
   }
@@ -114,59 +115,52 @@ void BpeModel::read_symbols(std::string_view word, Workspace& workspace) const {
   }
 }
 
-namespace {
-
-/// True if `a` is merged after `b`: lower ranks first, of one rank the leftmost pair. An object, so
-/// that the heap's functions inline it.
-constexpr auto is_after = [](const auto& a, const auto& b) {
-  return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
-};
-
-}  // namespace
-
-void BpeModel::offer(std::string_view word, std::int32_t left, Workspace& workspace) const {
-  if (left < 0) return;
-  const Workspace::Symbol& a = workspace.symbols[static_cast<std::size_t>(left)];
-  if (a.next < 0) return;
-  const Workspace::Symbol& b = workspace.symbols[static_cast<std::size_t>(a.next)];
-  if (rules_.text_ranks.empty()) {
-    const MergeTable::Merge merge = rules_.merges.find(a.id, b.id);
-    if (merge.id < 0) return;
-    workspace.heap.push_back({static_cast<double>(merge.rank), left, merge.id});
-  } else {
-    const std::size_t n = a.n + b.n;
-    const TokenId id = n <= vocabulary_.longest() ? vocabulary_.find(word.substr(a.begin, n)) : -1;
-    const double rank = id < 0 ? NAN : rules_.text_ranks[static_cast<std::size_t>(id)];
-    if (std::isnan(rank)) return;
-    workspace.heap.push_back({rank, left, id});
-  }
-  std::ranges::push_heap(workspace.heap, is_after);
+MergeTable::Merge BpeModel::merge_of(std::string_view word,
+                                     const Workspace::Symbol& left,
+                                     const Workspace::Symbol& right) const {
+  if (rules_.text_ranks.empty()) return rules_.merges.find(left.id, right.id);
+  const std::size_t n = left.n + right.n;
+  if (n > vocabulary_.longest()) return {};
+  const TokenId id = vocabulary_.find(word.substr(left.begin, n));
+  if (id < 0) return {};
+  const std::uint32_t rank = rules_.text_ranks[static_cast<std::size_t>(id)];
+  return rank == BpeRules::kNoRank ? MergeTable::Merge{} : MergeTable::Merge{rank, id};
 }
 
+// Updates the merge of a symbol with the next one, and adds it to the heap.
+void BpeModel::offer(std::string_view word, std::int32_t left, Workspace& workspace) const {
+  if (left < 0) return;
+  Workspace::Symbol& a = workspace.symbols[static_cast<std::size_t>(left)];
+  a.merge = {};
+  if (a.next < 0) return;
+  a.merge = merge_of(word, a, workspace.symbols[static_cast<std::size_t>(a.next)]);
+  if (a.merge.id < 0) return;
+  workspace.heap.push_back(std::uint64_t{a.merge.rank} << 32 | static_cast<std::uint32_t>(left));
+  std::ranges::push_heap(workspace.heap, std::greater{});
+}
+
+// Of pairs with the same rank, merges the leftmost one first.
 void BpeModel::merge_all(std::string_view word, Workspace& workspace) const {
   std::vector<Workspace::Symbol>& symbols = workspace.symbols;
   workspace.heap.clear();
   for (std::size_t i = 0; i < symbols.size(); i++)
     offer(word, static_cast<std::int32_t>(i), workspace);
   while (!workspace.heap.empty()) {
-    std::ranges::pop_heap(workspace.heap, is_after);
-    const Workspace::Candidate best = workspace.heap.back();
+    std::ranges::pop_heap(workspace.heap, std::greater{});
+    const std::uint64_t best = workspace.heap.back();
     workspace.heap.pop_back();
-    Workspace::Symbol& left = symbols[static_cast<std::size_t>(best.left)];
-    if (left.n == 0 || left.next < 0) continue;
+    const auto at = static_cast<std::int32_t>(best & 0xFFFFFFFF);
+    Workspace::Symbol& left = symbols[static_cast<std::size_t>(at)];
+    if (left.merge.id < 0 || left.merge.rank != best >> 32) continue;  // outdated
     Workspace::Symbol& right = symbols[static_cast<std::size_t>(left.next)];
-    // The symbols may have grown since the candidate was found.
-    const bool is_current = rules_.text_ranks.empty()
-                                ? rules_.merges.find(left.id, right.id).id == best.id
-                                : left.n + right.n == vocabulary_.text(best.id).size();
-    if (!is_current) continue;
-    left.id = best.id;
+    left.id = left.merge.id;
     left.n = right.begin + right.n - left.begin;
     left.next = right.next;
     right.n = 0;
-    if (left.next >= 0) symbols[static_cast<std::size_t>(left.next)].previous = best.left;
+    right.merge = {};
+    if (left.next >= 0) symbols[static_cast<std::size_t>(left.next)].previous = at;
     offer(word, left.previous, workspace);
-    offer(word, best.left, workspace);
+    offer(word, at, workspace);
   }
 }
 
@@ -182,9 +176,8 @@ void BpeModel::append(std::string_view word,
       continue;
     }
     const std::string_view bytes = word.substr(symbol.begin, symbol.n);
-    Workspace as_bytes;
-    if (rules_.byte_fallback && append_bytes(bytes, 0, as_bytes)) {
-      for (const Workspace::Symbol& byte : as_bytes.symbols) ids.push_back(byte.id);
+    if (has_byte_tokens(bytes)) {
+      for (const char byte : bytes) ids.push_back(byte_token(byte));
       after_unknown = false;
     } else if (rules_.unknown && !(after_unknown && rules_.fuse_unknown)) {
       ids.push_back(*rules_.unknown);

@@ -16,11 +16,10 @@
 
 namespace engine {
 
-/// The texts of tokens, and the way back.
+/// The texts of tokens by id, and the ids by text.
 class BpeVocabulary {
  public:
-  /// @param texts  [n] by id; "": no token has this id. If two tokens share a text, the lower id
-  ///               is found
+  /// @param texts  [n] by id; "": no token has this id. find() returns the lowest id of a text
   explicit BpeVocabulary(std::vector<std::string> texts);
   BpeVocabulary(BpeVocabulary&&) = default;
   BpeVocabulary& operator=(BpeVocabulary&&) = default;
@@ -74,40 +73,39 @@ class MergeTable {
 
 /// Rules of one model.
 struct BpeRules {
-  /// Ids by `merges`, or any adjacent texts whose concatenation is a token with a rank: by
-  /// `text_ranks`, [vocabulary], in which NaN means that the token is not merged. The lower rank
-  /// comes first in both.
+  /// For models whose files list merges: the pairs of tokens that can be merged.
   MergeTable merges;
-  std::vector<double> text_ranks;
+  /// [vocabulary] For models whose files list none: any two adjacent texts are merged if their
+  /// concatenation is a token with a rank. Empty: `merges` apply.
+  std::vector<std::uint32_t> text_ranks;
+  /// In text_ranks: no merge produces this token.
+  static constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
 
   std::optional<TokenId> unknown;  // for characters outside the vocabulary; none: they are dropped
   bool fuse_unknown = false;       // a run of unknown characters is one token
-  bool byte_fallback = false;      // they are read as byte tokens if all of these exist
-  bool ignore_merges = false;      // a word that is a token is that token, whatever the merges say
+  bool byte_fallback = false;      // an unknown character becomes its byte tokens, if all exist
+  bool ignore_merges = false;      // a word that is a token becomes that token without merging
 };
 
 /// Encodes words.
 class BpeModel {
  public:
-  /// @param rules  text_ranks is empty, or has a rank for each id
+  /// @param rules  text_ranks is empty or has an element for each id
   BpeModel(BpeVocabulary vocabulary, BpeRules rules);
 
-  /// Buffers, so that words of one text share them.
+  /// Buffers that the words of one text share.
   struct Workspace {
     /// A part of the word, in a list linked by index.
     struct Symbol {
-      TokenId id;              // -1: no token, but merges by text may make one of it
+      TokenId id;              // -1: no token, but a merge by text may contain it
       std::uint32_t begin, n;  // bytes of the word; n 0: merged into the one before it
-      std::int32_t previous, next;
-    };
-    /// A possible merge of a symbol with the next one.
-    struct Candidate {
-      double rank;
-      std::int32_t left;  // symbol
-      TokenId id;         // of the merged token
+      std::int32_t previous = -1, next = -1;
+      MergeTable::Merge merge = {};  // with the next symbol
     };
     std::vector<Symbol> symbols;
-    std::vector<Candidate> heap;
+    /// A min-heap of merges: the rank in the high 32 bits, the index of the left symbol in the low
+    /// ones. An entry is outdated if the symbol's merge has another rank by now.
+    std::vector<std::uint64_t> heap;
   };
 
   /// Appends the ids of a word, of less than 2 GB.
@@ -118,7 +116,11 @@ class BpeModel {
 
  private:
   void read_symbols(std::string_view word, Workspace& workspace) const;
-  bool append_bytes(std::string_view bytes, std::uint32_t begin, Workspace& workspace) const;
+  TokenId byte_token(char byte) const;
+  bool has_byte_tokens(std::string_view character) const;
+  MergeTable::Merge merge_of(std::string_view word,
+                             const Workspace::Symbol& left,
+                             const Workspace::Symbol& right) const;
   void offer(std::string_view word, std::int32_t left, Workspace& workspace) const;
   void merge_all(std::string_view word, Workspace& workspace) const;
   void append(std::string_view word, const Workspace& workspace, std::vector<TokenId>& ids) const;

@@ -80,7 +80,7 @@ class BpeTokenizer : public Tokenizer {
     if (is_special(id)) return take_whole_characters(state.open_bytes, true);
     const std::string piece =
         state.at_start ? first_piece(id) : pieces_[static_cast<std::size_t>(id)];
-    // A first token that is only the dropped space still was the first token.
+    // The next token is not the first one, even if this piece lost its only character.
     state.at_start = false;
     state.open_bytes += piece;
     return take_whole_characters(state.open_bytes, false);
@@ -124,21 +124,21 @@ class BpeTokenizer : public Tokenizer {
     if (decoding_.first == BpeDecoding::First::OneSpace && piece.starts_with(' '))
       piece.erase(0, 1);
     if (decoding_.first == BpeDecoding::First::AllSpaces) {
-      piece = with_text(id);
+      piece = text_of(id);
       for (const auto& [from, to] : decoding_.replacements)
         piece = with_replacements(piece, {{from, ""}});
     }
     return piece;
   }
 
-  /// The token's text in the vocabulary.
-  std::string with_text(TokenId id) const {
+  /// The token's text in the vocabulary, or its piece if it is an added token.
+  std::string text_of(TokenId id) const {
     const BpeVocabulary& vocabulary = model_.vocabulary();
     const bool has_text = static_cast<std::size_t>(id) < vocabulary.size();
     return has_text ? vocabulary.text(id) : pieces_[static_cast<std::size_t>(id)];
   }
 
-  // Bytes that are not UTF-8 are read apart: neither patterns nor normalisers accept them.
+  // Encodes bytes that are not UTF-8 separately: neither patterns nor normalisers accept them.
   void encode_stretch(std::string_view text,
                       Place place,
                       bool as_text,

@@ -1,6 +1,6 @@
-// Tokenizers of byte-pair encoding: byte-level ones (GPT-2's kind) and those whose tokens are
-// characters with byte tokens for the rest (SentencePiece's kind). The readers of the files
-// (gguf_tokenizer.h, tokenizer_json.h, tiktoken.h) fill a BpeDefinition.
+// Tokenizers of byte-pair encoding. Two kinds: byte-level ones (as GPT-2's), and those whose tokens
+// consist of characters, with byte tokens for other characters (as SentencePiece's). The readers of
+// the files (gguf_tokenizer.h, tokenizer_json.h, tiktoken.h) fill a BpeDefinition.
 #pragma once
 
 #include <memory>
@@ -18,29 +18,29 @@
 
 namespace engine {
 
-/// How the texts of tokens become text again.
+/// How the texts of tokens are decoded.
 struct BpeDecoding {
-  /// What the first token of a text loses.
+  /// Spaces that the first token of a text loses.
   enum class First : std::uint8_t {
     Nothing,
     OneSpace,   // a leading space
-    AllSpaces,  // every character that stands for a space (the decoder Metaspace)
+    AllSpaces,  // every character that `replacements` replaces (the decoder Metaspace)
   };
-  bool byte_symbols = false;  // texts are symbols of bytes (byte_symbols.h)
-  bool byte_tokens = false;   // "<0x41>" is a byte
+  bool byte_symbols = false;  // texts consist of symbols of bytes (byte_symbols.h)
+  bool byte_tokens = false;   // the token "<0x41>" decodes to the byte 0x41
   std::vector<std::pair<std::string, std::string>> replacements;  // in each text, in order
   First first = First::Nothing;
 };
 
 /// All parts of one tokenizer.
 struct BpeDefinition {
-  std::vector<std::string> texts;  // [n] by id; "": no token. Without the added tokens that are new
+  std::vector<std::string> texts;  // [n] by id; "": no token. `added` may have further ids
   BpeRules rules;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   BpeDecoding decoding;
-  std::vector<AddedToken> added;       // distinct ids and contents; ids may exceed `texts`
-  std::vector<TokenId> before, after;  // what add_special adds
+  std::vector<AddedToken> added;       // distinct ids and contents
+  std::vector<TokenId> before, after;  // TextReading::add_special adds them around the text
   std::optional<TokenId> bos, eos;
   std::vector<TokenId> end_of_turn;  // beside those that Tokenizer::end_of_turn_ids() finds
   FileLimits limits;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kFirstOther = 0x100;  // the symbol of the first byte that is not printable
 
-constexpr bool stands_for_itself(int byte) {
+constexpr bool is_printable(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
@@ -21,7 +21,7 @@ struct Symbols {
     byte_of.fill(-1);
     int next = kFirstOther;
     for (int byte = 0; byte < 256; byte++) {
-      const int symbol = stands_for_itself(byte) ? byte : next++;
+      const int symbol = is_printable(byte) ? byte : next++;
       of_byte[static_cast<std::size_t>(byte)] = static_cast<char16_t>(symbol);
       byte_of[static_cast<std::size_t>(symbol)] = byte;
     }

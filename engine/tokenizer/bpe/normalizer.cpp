@@ -19,7 +19,7 @@ int combining_class(utf8proc_int32_t c) {
   return utf8proc_get_property(c)->combining_class;
 }
 
-/// The decomposed characters, not ordered yet.
+/// The decomposed characters, before the canonical ordering of combining marks.
 std::vector<utf8proc_int32_t> decomposed(std::string_view text, bool compatible) {
   const int options = UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
   std::vector<utf8proc_int32_t> out;
@@ -38,8 +38,7 @@ std::vector<utf8proc_int32_t> decomposed(std::string_view text, bool compatible)
   return out;
 }
 
-// The canonical ordering algorithm. utf8proc_decompose() has it, with a sort that takes quadratic
-// time.
+// The canonical ordering algorithm. utf8proc_decompose() has it, too, but sorts in quadratic time.
 void order_marks(std::vector<utf8proc_int32_t>& text) {
   const auto is_starter = [](utf8proc_int32_t c) { return combining_class(c) == 0; };
   for (auto i = text.begin(); i != text.end();) {

@@ -1,4 +1,4 @@
-// What happens to a text before it is split into words, as in Hugging Face's tokenizers library.
+// Changes a text before it is split into words, as in Hugging Face's tokenizers library.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace engine {
 
 /// A normalisation form of the Unicode standard (annex 15).
 struct UnicodeForm {
-  bool compose = true, compatible = false;  // NFC; NFD, NFKC, NFKD
+  bool compose = true, compatible = false;  // NFC; without compose NFD; with compatible NFKC, NFKD
 };
-/// The lower case of each character.
+/// Replaces each character by its lower case.
 struct LowerCase {};
-/// A text before each stretch that is not empty.
+/// Puts `text` before each text that is not empty.
 struct PrependText {
   std::string text;
 };
-/// A replacement of each match.
+/// Replaces each match by `content`.
 struct ReplaceMatches {
   SplitPattern pattern;
   std::string content;
@@ -45,8 +45,7 @@ class Normalizer {
   std::vector<Step> steps_;
 };
 
-/// `text` (UTF-8) in a normalisation form. Needs time in proportion to the text, however many
-/// combining marks follow each other.
+/// `text` (UTF-8) in a normalisation form. Takes O(n log n) time even for a text of combining marks.
 std::string in_unicode_form(std::string_view text, UnicodeForm form);
 
 }  // namespace engine

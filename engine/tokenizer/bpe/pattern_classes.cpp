@@ -8,10 +8,11 @@ namespace {
 
 struct Category {
   std::string_view name;
-  const char* added;  // the members that Unicode 15 to 16 added, as they stand in a class
+  const char* added;  // the characters that Unicode 15 to 16 added, as PCRE2 writes them in a class
 };
 
-// Made by tests/fixtures/make_bpe_fixtures.py classes. clang-format off
+// Made by tests/fixtures/make_bpe_fixtures.py classes.
+// clang-format off
 constexpr Category kCategories[] = {
     {"Lu", R"(\x{1C89}\x{A7CB}-\x{A7CC}\x{A7DA}\x{A7DC}\x{10D50}-\x{10D65})"},
     {"Ll", R"(\x{1C8A}\x{A7CD}\x{A7DB}\x{10D70}-\x{10D85}\x{1DF25}-\x{1DF2A})"},
@@ -72,15 +73,16 @@ class Translator {
  public:
   explicit Translator(std::string_view pattern) : rest_(pattern) {}
 
-  std::string translate() {
+  std::optional<std::string> translate() {
     while (!rest_.empty()) {
       if (rest_.starts_with('\\')) {
         escape();
+      } else if (in_class_ && (rest_.starts_with('[') || rest_.starts_with("&&"))) {
+        return std::nullopt;
+      } else if (rest_.starts_with('[')) {
+        enter_class();
       } else {
-        if (rest_[0] == '[')
-          n_open_ += !in_class();
-        else if (rest_[0] == ']')
-          n_open_ -= in_class();
+        if (rest_.starts_with(']')) in_class_ = false;
         take(1);
       }
     }
@@ -88,7 +90,14 @@ class Translator {
   }
 
  private:
-  bool in_class() const { return n_open_ > 0; }
+  /// A ']' that is the first member does not end the class.
+  void enter_class() {
+    std::size_t n = 1;
+    if (rest_.substr(n).starts_with('^')) n++;
+    if (rest_.substr(n).starts_with(']')) n++;
+    take(n);
+    in_class_ = true;
+  }
 
   void take(std::size_t n) {
     out_ += rest_.substr(0, n);
@@ -97,14 +106,14 @@ class Translator {
 
   /// Replaces the first `n` bytes by members of a class, or by a class of its own.
   void put(std::size_t n, const std::string& members, bool is_negated) {
-    out_ += in_class() ? members : (is_negated ? "[^" : "[") + members + "]";
+    out_ += in_class_ ? members : (is_negated ? "[^" : "[") + members + "]";
     rest_.remove_prefix(n);
   }
 
   void escape() {
     const char letter = rest_.size() > 1 ? rest_[1] : '\0';
     const bool is_negated = letter == 'S' || letter == 'P';
-    if (is_negated && in_class()) return take(2);  // PCRE2's own
+    if (is_negated && in_class_) return take(2);  // a class cannot contain the complement of a list
     if (letter == 's' || letter == 'S') return put(2, std::string(kWhiteSpace), is_negated);
     if (letter == 'd') return put(2, R"(\p{Nd})" + added_to("Nd"), false);
     if (letter != 'p' && letter != 'P') return take(2);
@@ -117,12 +126,12 @@ class Translator {
 
   std::string_view rest_;
   std::string out_;
-  int n_open_ = 0;  // 1 in a class
+  bool in_class_ = false;
 };
 
 }  // namespace
 
-std::string pcre_pattern(std::string_view pattern) {
+std::optional<std::string> pcre_pattern(std::string_view pattern) {
   return Translator(pattern).translate();
 }
 

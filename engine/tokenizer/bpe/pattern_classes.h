@@ -3,13 +3,16 @@
 // 12 knows Unicode 14, and its `\s` has one character more.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace engine {
 
-/// The pattern for PCRE2: `\s`, `\S` and `\d` are spelled out, and general categories get the
-/// characters that Unicode 15 to 16 added. Other syntax stays.
-std::string pcre_pattern(std::string_view pattern);
+/// The pattern for PCRE2: `\s`, `\S` and `\d` are spelled out, and the categories that published
+/// patterns use get the characters that Unicode 15 to 16 added. Other syntax stays.
+/// @return  nullopt for a class within a class ("[a[b]]", "[[:alpha:]]") or an intersection
+///          ("[a&&b]"), which PCRE2 reads in another way
+std::optional<std::string> pcre_pattern(std::string_view pattern);
 
 }  // namespace engine

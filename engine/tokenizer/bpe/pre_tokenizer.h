@@ -16,7 +16,7 @@ namespace engine {
 struct SplitStep {
   SplitPattern pattern;
   SplitBehaviour behaviour = SplitBehaviour::Isolated;
-  bool inverts = false;
+  bool inverts = false;  // as in SplitPattern::split()
 };
 
 /// Puts a space before each piece that does not begin with one.
@@ -25,11 +25,11 @@ struct PrefixSpaceStep {};
 /// Writes the bytes of each piece as symbols (byte_symbols.h).
 struct ByteLevelStep {};
 
-/// Writes spaces as another character.
+/// Replaces each space by another character.
 struct MetaspaceStep {
-  /// Which pieces get the character in front if they do not begin with it.
+  /// Which pieces get the character before them, unless they begin with it.
   enum class Prepend : std::uint8_t { Always, First, Never };
-  std::string replacement = "\xE2\x96\x81";
+  std::string replacement = "\xE2\x96\x81";  // U+2581
   Prepend prepend = Prepend::Always;
 };
 
@@ -44,7 +44,7 @@ class PreTokenizer {
  public:
   /// One step.
   using Step = std::variant<SplitStep, PrefixSpaceStep, ByteLevelStep, MetaspaceStep>;
-  /// What precedes the text.
+  /// The item before the text: nothing, an added token, or other text.
   enum class Place : std::uint8_t { Start, AfterToken, AfterText };
 
   /// Appends a step.

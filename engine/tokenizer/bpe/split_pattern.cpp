@@ -92,8 +92,11 @@ SplitPattern SplitPattern::regex(std::string_view pattern, Origin origin) {
   if (pattern.size() > kMaxPatternBytes)
     refuse(origin.file, origin.field, fmt::format("a pattern of {} bytes", pattern.size()),
            fmt::format("at most {}", kMaxPatternBytes));
-  return {pcre_pattern(pattern), PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
-          std::move(origin)};
+  const std::optional<std::string> translated = pcre_pattern(pattern);
+  if (!translated)
+    refuse(origin.file, origin.field, "the pattern " + in_quotes(pattern),
+           "one without a class in a class ([a[b]]) and without an intersection ([a&&b])");
+  return {*translated, PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, std::move(origin)};
 }
 
 SplitPattern SplitPattern::literal(std::string_view text, Origin origin) {

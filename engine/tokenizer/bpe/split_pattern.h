@@ -15,7 +15,7 @@ namespace engine {
 
 /// What happens to the matches.
 enum class SplitBehaviour : std::uint8_t {
-  Removed,             // they are dropped
+  Removed,             // no piece contains them
   Isolated,            // each is a piece
   MergedWithPrevious,  // each joins the piece before it
   MergedWithNext,      // each joins the piece after it
@@ -31,7 +31,8 @@ class SplitPattern {
   };
 
   /// Compiles a regular expression of tokenizers or tiktoken (pattern_classes.h).
-  /// @throws Error(BadInput)  for a pattern that PCRE2 refuses, or one of more than 64 KB
+  /// @throws Error(BadInput)  for a pattern that PCRE2 or pcre_pattern() does not support, or one
+  ///                          of more than 64 KB
   static SplitPattern regex(std::string_view pattern, Origin origin);
   /// A pattern that matches `text` itself.
   /// @throws Error(BadInput)  for an empty text, or one of more than 64 KB
@@ -39,7 +40,7 @@ class SplitPattern {
 
   /// Appends the pieces of `text`, which are not empty and point into it.
   /// @param text     UTF-8
-  /// @param inverts  what does not match is treated as a match, and the other way round
+  /// @param inverts  swaps matches and the text between them
   /// @throws Error(BadInput)  if matching needs too many steps or too much time
   void split(std::string_view text,
              SplitBehaviour behaviour,

@@ -16,10 +16,11 @@ namespace engine {
 /// One kind of pre-tokeniser.
 struct WordPatterns {
   std::vector<std::string_view> names;  // the first is the usual one
-  /// Each splits the pieces that the one before it left: matches and the text between them.
+  /// Each pattern splits all pieces that the pattern before it made: its matches and the text
+  /// between them.
   std::vector<std::string_view> patterns;
   bool ignore_merges = false;  // BpeRules::ignore_merges
-  bool add_bos = false;        // unless the file says otherwise
+  bool add_bos = false;        // used if the file has no add_bos_token
 };
 
 /// All kinds.

@@ -133,7 +133,14 @@ TEST_F(GgufTokenizer, scores_decide_the_merges_of_sentencepiece) {
   EXPECT_THAT(open(v)->encode(" ab", false), ElementsAre(kSpaceAb));
 }
 
-TEST_F(GgufTokenizer, control_tokens_are_never_made_of_text) {
+TEST_F(GgufTokenizer, equal_scores_merge_the_leftmost_pair) {
+  Vocabulary v = sentencepiece();
+  v.tokens.back() = "x";
+  v.scores.assign(v.tokens.size(), 0);
+  EXPECT_THAT(open(v)->encode("ab", false), ElementsAre(kSpaceA, kB)) << "ab has a lower id";
+}
+
+TEST_F(GgufTokenizer, merges_never_produce_control_tokens) {
   Vocabulary v = sentencepiece();
   v.tokens.insert(v.tokens.end(), {"</", "s", ">", "</s", "s>"});
   for (int i = 0; i < 5; i++) v.types.push_back(1), v.scores.push_back(-1);

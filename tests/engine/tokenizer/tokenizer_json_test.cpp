@@ -270,10 +270,11 @@ TEST_F(TokenizerJson, tokenizer_config_names_bos_and_eos) {
   EXPECT_THAT(refusal([&] { with(R"({"eos_token":7})"); }), HasSubstr("eos_token"));
 }
 
+constexpr std::string_view kDigits =  // of base64
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 /// Tokens "AA== 0", "AQ== 1", ... of the 256 bytes, then `more`.
 std::string tiktoken_lines(const std::vector<std::string>& more = {}) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string lines;
   for (std::size_t byte = 0; byte < 256; byte++)
     lines += fmt::format("{}{}== {}\n", kDigits[byte >> 2], kDigits[(byte & 3) << 4], byte);
@@ -297,17 +298,15 @@ TEST_F(TokenizerJson, tiktoken_files_of_unknown_models_are_refused) {
                 HasSubstr("line 2: "));
 }
 
-/// A vocabulary of the size of Llama 3's: bytes, "ab", then texts of four symbols.
+// A vocabulary of the size of Llama 3's: bytes, "ab", then texts of four digits, which are distinct
+// while i is below 2^18.
 TEST_F(TokenizerJson, llama_3_in_tiktoken_form) {
   std::vector<std::string> more = {"YWI="};
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   while (more.size() < 128'000 - 256) {
     const std::size_t i = more.size();
     more.push_back(
         fmt::format("{}{}{}/", kDigits[i >> 12 & 63], kDigits[i >> 6 & 63], kDigits[i & 63]));
   }
-  // The codes of the texts are distinct while i is below 2^18.
   const auto tokenizer = open_text(tiktoken_lines(more), "tokenizer.model");
   EXPECT_EQ(tokenizer->vocab_size(), 128'256);
   EXPECT_THAT(tokenizer->encode("ab<|eot_id|>", TextReading{.symbols = true}),

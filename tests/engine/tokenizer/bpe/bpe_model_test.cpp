@@ -1,7 +1,6 @@
 // Byte-pair merging against a slow loop, and its rules for characters outside the vocabulary.
 #include "engine/tokenizer/bpe/bpe_model.h"
 
-#include <cmath>
 #include <map>
 #include <random>
 
@@ -50,7 +49,7 @@ struct RandomModel {
 
   BpeModel by_texts() const {
     BpeRules rules;
-    for (std::size_t i = 0; i < texts.size(); i++) rules.text_ranks.push_back(double(i));
+    for (std::uint32_t i = 0; i < texts.size(); i++) rules.text_ranks.push_back(i);
     return {BpeVocabulary(texts), std::move(rules)};
   }
 
@@ -127,14 +126,14 @@ TEST(BpeModel, byte_fallback_needs_all_bytes_of_a_character) {
   const std::vector<std::string> texts = {"<unk>", "a", "<0xC3>", "<0xA9>"};
   EXPECT_THAT(encoded(with_rules(texts, rules), "a\u00E9"), ElementsAre(1, 2, 3));
   EXPECT_THAT(encoded(with_rules(texts, rules), "a\u00E8"), ElementsAre(1, 0));
-  rules.text_ranks = {NAN, 0, NAN, NAN};
+  rules.text_ranks = {BpeRules::kNoRank, 0, BpeRules::kNoRank, BpeRules::kNoRank};
   EXPECT_THAT(encoded(with_rules(texts, rules), "a\u00E9\u00E8"), ElementsAre(1, 2, 3, 0));
 }
 
 TEST(BpeModel, a_text_rank_joins_characters_that_are_no_tokens) {
   BpeRules rules;
   rules.unknown = 0;
-  rules.text_ranks = {NAN, 2, 1};
+  rules.text_ranks = {BpeRules::kNoRank, 2, 1};
   EXPECT_THAT(encoded(with_rules({"<unk>", "ab", "bc"}, rules), "abc"), ElementsAre(0, 2))
       << "the lower rank first";
 }

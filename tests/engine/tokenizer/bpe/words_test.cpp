@@ -1,4 +1,4 @@
-// What happens to a text before the merges: normalisation and splitting.
+// Normalisation and splitting of a text before the merges.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -61,6 +61,18 @@ TEST(SplitPattern, classes_are_those_of_unicode_16) {
   EXPECT_EQ(isolated("\\d+", "a\U0001E4F01b"), "a|\U0001E4F01|b");
   EXPECT_EQ(isolated("\\p{Lu}+", "a\uA7CBB"), "a|\uA7CBB");
   EXPECT_EQ(isolated("[\\[\\]]", "a[b]"), "a|[|b|]");
+  EXPECT_EQ(isolated("[]\\s]+", "a] b"), "a|] |b") << "a ']' that is the first member";
+  EXPECT_EQ(isolated("[^]\\s]+", "a]b c"), "a|]|b| |c");
+}
+
+// Oniguruma and Rust's regex crate read these as sets; PCRE2 would read other characters.
+TEST(SplitPattern, nested_classes_are_refused) {
+  for (const char* const pattern :
+       {"[a[b]c]", "[^(\\s|[.,])]+", "[[:alpha:]]", "[\\p{Lu}&&[^\\p{Han}]]", "[a&&b]"}) {
+    EXPECT_THAT(refusal([&] { isolated(pattern, "a"); }),
+                HasSubstr("expected one without a class in a class"));
+  }
+  EXPECT_EQ(isolated("\\[[&a]|&&", "[a&&&b"), "[a|&&|&b") << "outside a class";
 }
 
 // TJ07. Patterns come from files.
