@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds a fuzzer with clang, AddressSanitizer and UBSan, and runs it.
 #   scripts/fuzz.sh TARGET [LIBFUZZER ARGUMENT]...
-# TARGET: gguf, tokenizer_json, tiktoken, template. Begins with the seeds in tests/fuzz/corpus/TARGET and keeps new inputs in
-# build/fuzz/corpus/TARGET, so the next call continues. Arguments go to libFuzzer: -runs=1000000, -max_total_time=600. Exit code: 0, or
+# TARGET: gguf, tokenizer_json, tiktoken, template. The fuzzer starts from the seeds in tests/fuzz/corpus/TARGET and keeps new inputs in
+# build/fuzz/corpus/TARGET, from which the next call continues. Arguments go to libFuzzer: -runs=1000000, -max_total_time=600. Exit code: 0, or
 # libFuzzer's for a finding, whose input it writes to build/fuzz/findings.
 set -euo pipefail
 cd "$(dirname "$0")/.."

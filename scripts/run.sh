@@ -20,7 +20,8 @@ takes_smollm2() {
 }
 fetching=
 if takes_smollm2 "$@" && [ -z "${DECOSCOPE_OFFLINE:-}" ]; then
-  "$here/scripts/get_model.sh" smollm2 >/dev/null &
+  # With a pipe in place of the terminal it prints no progress, which would mix with the build's output and the program's.
+  "$here/scripts/get_model.sh" smollm2 >/dev/null 2> >(cat >&2) &
   fetching=$!
 fi
 without_gpu=()  # no code for GPUs on a machine that has none
@@ -30,7 +31,7 @@ program="$here/build/release/bin/decoscope"
 # shellcheck source=scripts/lanes.sh
 source "$here/scripts/lanes.sh"
 
-# Sets `smollm2` to the model's file if it is there; waits at most 20 seconds more for its download.
+# Sets `smollm2` to the model's file, or to nothing if there is none. Waits at most 20 seconds for the download to end.
 find_smollm2() {
   smollm2=$("$here/scripts/get_model.sh" --path smollm2)
   local i
@@ -54,7 +55,7 @@ if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
   prompts=(--prompt-file "$here/assets/prompts/bundled.jsonl")
   scale=(--scale 4x2)  # the window's default for the bundled model
   tokens=(--max-tokens 96)
-  if [ -n "$smollm2" ]; then  # a model as it is, on messages to an assistant
+  if [ -n "$smollm2" ]; then  # unscaled, on messages to an assistant
     race=(--model "$smollm2" --decoders "ar,lookahead,prompt-lookup")
     prompts=(--prompt-file "$here/assets/prompts/messages.jsonl")
     scale=()

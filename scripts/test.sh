@@ -9,7 +9,7 @@ cd "$here"
 scripts/setup.sh
 fetching=
 if [ -z "${DECOSCOPE_OFFLINE:-}" ]; then
-  scripts/get_model.sh smollm2 >/dev/null &
+  scripts/get_model.sh smollm2 >/dev/null 2> >(cat >&2) &  # with a pipe it prints no progress between the build's lines
   fetching=$!
 fi
 scripts/build.sh tests

@@ -17,8 +17,8 @@ struct RopeConfig {
   enum class Type { Default, Linear, Dynamic, Yarn, Llama3, Longrope };
   Type type = Type::Default;
   double theta = 10000;
-  int rotary_dim =
-      0;  // leading dimensions of a head that are rotated; 0: all (Phi-4-mini: three quarters)
+  /// Leading dimensions of a head that are rotated; 0: all (Phi-4-mini: three quarters).
+  int rotary_dim = 0;
   double factor = 1;
   int original_max_seq_len = 0;
   double attention_factor = 0;            // yarn, longrope; 0: derived from factor

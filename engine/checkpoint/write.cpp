@@ -17,6 +17,7 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/tensor_source.h"
+#include "engine/checkpoint/weights_output.h"
 
 namespace engine {
 namespace {
@@ -62,7 +63,7 @@ std::string header_of(const std::vector<Written>& all) {
   return header;
 }
 
-// The dtype in which a tensor is kept without a change of any value, `main` if that can be.
+// A dtype that can represent every value of a tensor: `main` if possible.
 kernels::DType exact_dtype(const TensorSource& tensors,
                            const TensorSpec& spec,
                            kernels::DType main) {
@@ -87,58 +88,39 @@ std::vector<Written> all_as(const std::vector<TensorSpec>& specs, kernels::DType
   return all;
 }
 
-// Writes one tensor in parts.
-class TensorWriter {
- public:
-  TensorWriter(const std::string& path,
-               const std::vector<Written>& all,
-               const WriteProgress& progress)
-      : file_(path), progress_(progress) {
-    for (const Written& written : all) total_ += n_bytes_of(written);
-    const std::string header = header_of(all);
-    std::string length(8, '\0');
-    for (int i = 0; i < 8; i++)
-      length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i));
-    file_.write(length);
-    file_.write(header);
+// Converts a tensor in parts.
+void write_tensor(const Tensor& tensor, kernels::DType dtype, WeightsOutput& file) {
+  constexpr std::int64_t kPiece = 1 << 20;  // elements
+  const std::int64_t n = tensor.n_elements();
+  std::string converted;
+  for (std::int64_t first = 0; first < n; first += kPiece) {
+    const std::int64_t count = std::min(kPiece, n - first);
+    converted.resize(static_cast<std::size_t>(count * kernels::bytes_of(dtype)));
+    convert_elements(tensor, first, count, dtype, converted.data());
+    file.write(converted);
   }
+}
 
-  void write(const Tensor& tensor, kernels::DType dtype) {
-    constexpr std::int64_t kPiece = 1 << 20;
-    const std::int64_t n = tensor.n_elements();
-    for (std::int64_t first = 0; first < n; first += kPiece) {
-      const std::int64_t count = std::min(kPiece, n - first);
-      converted_.resize(static_cast<std::size_t>(count * kernels::bytes_of(dtype)));
-      convert_elements(tensor, first, count, dtype, converted_.data());
-      file_.write(converted_);
-      done_ += static_cast<std::int64_t>(converted_.size());
-      if (progress_ && !progress_(done_, total_))
-        throw Error(ErrorCode::Cancelled,
-                    escaped(file_.path()) + ": cancelled; nothing was written");
-    }
-  }
-  void finish() { file_.finish(); }
-
- private:
-  OutputFile file_;
-  std::string converted_;
-  std::int64_t done_ = 0, total_ = 0;
-  const WriteProgress& progress_;
-};
-
-// Keeps one tensor in memory at a time and converts it in parts.
+// Keeps one tensor in memory at a time.
 void write_tensors(const std::string& path,
                    const std::vector<Written>& all,
                    const TensorSource& tensors,
                    const WriteProgress& progress = {}) {
-  TensorWriter file(path, all, progress);
+  std::int64_t total = 0;
+  for (const Written& written : all) total += n_bytes_of(written);
+  WeightsOutput file(path, total, progress);
+  const std::string header = header_of(all);
+  std::string length(8, '\0');
+  for (int i = 0; i < 8; i++)
+    length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i));
+  file.write_uncounted(length + header);
   for (const Written& written : all) {
     const Tensor tensor = tensors.read(written.spec->name);
     if (tensor.shape != written.spec->shape) {
       refuse(tensors.path(), "tensor " + in_quotes(written.spec->name), shown_shape(tensor.shape),
              shown_shape(written.spec->shape));
     }
-    file.write(tensor, written.dtype);
+    write_tensor(tensor, written.dtype, file);
   }
   tensors.check();
   file.finish();
@@ -184,11 +166,16 @@ void copy_tokenizer(const std::string& from, const std::string& to) {
   }
   // Opening the tokenizer has checked their sizes.
   constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
-  for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json",
-                           "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"}) {
-    const std::string path = from + "/" + name;
-    if (fs::exists(path)) write_whole_file(to + "/" + name, read_text_file(path, kMaxBytes));
-  }
+  const auto copy = [&](const std::string& name) {
+    write_whole_file(to + "/" + name, read_text_file(from + "/" + name, kMaxBytes));
+  };
+  for (const char* name :
+       {"tokenizer.model", "tokenizer.json", "tokenizer_config.json", "tekken.json",
+        "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"})
+    if (fs::exists(from + "/" + name)) copy(name);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(from, error))
+    if (entry.path().extension() == ".tiktoken") copy(entry.path().filename().string());
 }
 
 void write_model(const std::string& directory,

@@ -108,9 +108,7 @@ std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   out.integer("head_dim", config.head_dim);
   out.integer("vocab_size", config.vocab_size);
   out.integer("max_position_embeddings", stated_positions(config));
-  // Writes the shortest decimal that gives the same float; formatted as a double it would be
-  // longer.
-  out.raw("rms_norm_eps", fmt::format("{}", config.norm_eps));
+  out.real("rms_norm_eps", config.norm_eps);
   out.boolean("tie_word_embeddings", config.tied_embeddings);
   write_family(config, out);
   write_rope(config, out);

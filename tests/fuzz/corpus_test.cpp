@@ -1,8 +1,7 @@
-// Replays the fuzzers' seeds, and many files made of them by fixed changes of bytes.
+// Replays the fuzzers' seeds, and many files made of them by changes of bytes that are the same in every run.
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/targets.h"
+#include "tests/support/files.h"
 
 namespace engine::test {
 namespace {
@@ -20,17 +20,21 @@ using Bytes = std::vector<std::uint8_t>;
 struct Target {
   const char* folder;
   void (*run)(const std::uint8_t*, std::size_t);
-  int n_changes;  // files made of each seed
+  int n_changed;  // changed files made of each seed
 };
 
 class Corpus : public testing::TestWithParam<Target> {
  protected:
   static std::vector<Bytes> seeds() {
-    std::vector<Bytes> all;
+    std::vector<std::string> paths;  // sorted, because the changes depend on the order
     for (const auto& entry : fs::directory_iterator(
-             fs::path(DECOSCOPE_SOURCE_DIR "/tests/fuzz/corpus") / GetParam().folder)) {
-      std::ifstream file(entry.path(), std::ios::binary);
-      all.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+             fs::path(DECOSCOPE_SOURCE_DIR "/tests/fuzz/corpus") / GetParam().folder))
+      paths.push_back(entry.path().string());
+    std::ranges::sort(paths);
+    std::vector<Bytes> all;
+    for (const std::string& path : paths) {
+      const std::string bytes = read_file(path);
+      all.emplace_back(bytes.begin(), bytes.end());
     }
     return all;
   }
@@ -78,7 +82,7 @@ TEST_P(Corpus, seeds_are_read_or_refused) {
 TEST_P(Corpus, changed_seeds_are_read_or_refused) {
   std::mt19937 random(34);
   for (const Bytes& bytes : seeds())
-    for (int i = 0; i < GetParam().n_changes; i++) run(changed(bytes, random));
+    for (int i = 0; i < GetParam().n_changed; i++) run(changed(bytes, random));
 }
 
 INSTANTIATE_TEST_SUITE_P(Files,

@@ -45,10 +45,10 @@ WHEELS = {
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """A package index. The first answer with a large wheel ends early."""
+    """A package index. If `cut` is set, the next answer ends early."""
 
     protocol_version = "HTTP/1.0"
-    cut = 0  # bytes of the first answer; 0: all of it
+    cut = 0  # bytes of the next answer; 0: all of it
     ranges = []  # the Range headers of all requests
 
     def do_GET(self):
@@ -57,11 +57,11 @@ class Index(http.server.BaseHTTPRequestHandler):
             package = self.path.strip("/").rsplit("/", 1)[-1].replace("-", "_")
             links = "".join(f'<a href="/files/{w}">{w}</a>' for w in WHEELS if w.startswith(package))
             return self.answer(200, links.encode(), "text/html")
-        asked = self.headers.get("Range")
-        Index.ranges.append(asked)
+        wanted = self.headers.get("Range")
+        Index.ranges.append(wanted)
         content = WHEELS[name]
-        if asked:
-            return self.answer(206, content[int(asked.split("=")[1].rstrip("-")) :])
+        if wanted:
+            return self.answer(206, content[int(wanted.split("=")[1].rstrip("-")) :])
         cut, Index.cut = Index.cut, 0
         return self.answer(200, content, cut=cut)
 
@@ -92,12 +92,12 @@ class GetModel(unittest.TestCase):
     def environment(self, port):
         return {**os.environ, "XDG_DATA_HOME": self.home.name, "PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple", "no_proxy": "*"}
 
-    def get(self, *arguments, sha256=None):
+    def get(self, *arguments, sha256=None, environment=None):
         digest = sha256 or hashlib.sha256(FIRST + SECOND).hexdigest()
         command = [sys.executable, "-c", PROGRAM, str(SCRIPTS), digest, *arguments]
-        port = self.server.server_address[1]
+        environment = environment or self.environment(self.server.server_address[1])
         return subprocess.run(
-            command, env=self.environment(port), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
         )
 
     def names(self):
@@ -111,6 +111,29 @@ class GetModel(unittest.TestCase):
         n_requests = len(Index.ranges)
         self.assertEqual(self.get("small").returncode, 0)
         self.assertEqual(len(Index.ranges), n_requests, "the second call downloads nothing")
+
+    def test_index_of_pips_configuration_is_used(self):
+        config = Path(self.home.name) / "pip.conf"
+        # pip's help wraps such an address over several lines.
+        address = f"http://127.0.0.1:{self.server.server_address[1]}/" + "a-long-path/" * 8 + "simple"
+        config.write_text(f"[global]\nindex-url = {address}\n", encoding="utf-8")
+        environment = {**self.environment(1), "PIP_CONFIG_FILE": str(config), "COLUMNS": "40"}
+        del environment["PIP_INDEX_URL"]
+        done = self.get("small", environment=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_missing_pip_ends_with_one_line(self):
+        done = self.get("small", environment={**self.environment(1), "PYTHONPATH": str(self.without_pip())})
+        self.assertEqual((done.returncode, done.stdout), (4, ""))
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("`python3 -m pip download --help`: there is no pip", done.stderr)
+
+    def without_pip(self):
+        """A folder with a pip that fails to start, for PYTHONPATH."""
+        folder = Path(self.home.name) / "python"
+        folder.mkdir()
+        (folder / "pip.py").write_text("raise SystemExit('there is no pip')\n", encoding="utf-8")
+        return folder
 
     def test_broken_download_continues(self):
         Index.cut = 300_000

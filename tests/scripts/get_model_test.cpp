@@ -9,6 +9,10 @@ namespace {
 
 class GetModel : public test::ScriptFixture {
  protected:
+  void SetUp() override {
+    ScriptFixture::SetUp();
+    NEEDS(std::system("python3 -m pip --version >/dev/null 2>&1") == 0, "no pip here");
+  }
   void expect_passes(const std::string& name) const {
     const std::string command = "python3 " DECOSCOPE_SOURCE_DIR
                                 "/tests/scripts/get_model_check.py GetModel.test_" +
@@ -19,6 +23,12 @@ class GetModel : public test::ScriptFixture {
 
 TEST_F(GetModel, parts_are_joined_and_the_licence_is_kept) {
   expect_passes("parts_are_joined_and_the_licence_is_kept");
+}
+TEST_F(GetModel, index_of_pips_configuration_is_used) {
+  expect_passes("index_of_pips_configuration_is_used");
+}
+TEST_F(GetModel, missing_pip_ends_with_one_line) {
+  expect_passes("missing_pip_ends_with_one_line");
 }
 TEST_F(GetModel, broken_download_continues) {
   expect_passes("broken_download_continues");

@@ -1,6 +1,6 @@
-// For tests that need a program which scripts/setup.sh installs (python3, Xvfb). Without the
-// program the test is skipped. It fails under DECOSCOPE_TEST_NEEDS_ALL=1; scripts that install
-// everything set this variable.
+// For tests that need a program which scripts/setup.sh installs (python3, Xvfb), or something that
+// the usual machine has (sparse files, inotify). Without it the test is skipped. It fails under
+// DECOSCOPE_TEST_NEEDS_ALL=1; scripts that install everything set this variable.
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,5 @@
 #include "app/commands/models/convert.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 

@@ -14,6 +14,7 @@
 #include "engine/base/table.h"
 #include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
+#include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/store/memory_plan.h"
@@ -24,25 +25,20 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-bool is_file(const std::string& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
-
-/// Bytes of the file, or of the directory's *.safetensors; of all parts of a split file.
+/// Bytes of a GGUF file with all its parts, or of a directory's *.safetensors.
 std::int64_t weight_bytes(const std::string& path) {
   std::error_code error;
-  const bool is_split = path.find("-00001-of-") != std::string::npos;
-  if (is_file(path) && !is_split) return static_cast<std::int64_t>(fs::file_size(path, error));
-  const fs::path folder = is_split ? fs::path(path).parent_path() : fs::path(path);
-  const std::string start = is_split ? path.substr(0, path.find("-00001-of-") + 1) : "";
   std::int64_t bytes = 0;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const bool counts = is_split ? entry.path().string().starts_with(start)
-                                 : entry.path().extension() == ".safetensors";
-    const std::uintmax_t size = counts ? entry.file_size(error) : 0;
+  const auto add = [&](const fs::path& file) {
+    const std::uintmax_t size = fs::file_size(file, error);
     if (!error) bytes += static_cast<std::int64_t>(size);
+  };
+  if (fs::is_regular_file(path, error)) {
+    for (const std::string& part : engine::gguf_part_paths(path)) add(part);
+    return bytes;
   }
+  for (const auto& entry : fs::directory_iterator(path, error))
+    if (entry.path().extension() == ".safetensors") add(entry.path());
   return bytes;
 }
 

@@ -23,11 +23,11 @@ struct ListedModel {
   std::string architecture, licence;
   std::int64_t n_params = 0;
   int context = 0;  // positions
-  std::string
-      unavailable;  // why it cannot be opened or does not fit in memory; empty: it can be used
+  /// Why it cannot be opened or does not fit in memory; empty: it can be used.
+  std::string unavailable;
 };
 
-/// True if a folder contains draft heads in place of a model.
+/// True if a folder contains draft heads instead of a model.
 bool holds_heads(const std::filesystem::path& folder);
 
 /// Names, paths and sources of all models, the bundled ones first; opens none.

@@ -41,6 +41,14 @@ const Architecture* architecture_of_gguf(const std::string& gguf) {
   return found == kArchitectures.end() ? nullptr : found;
 }
 
+bool is_gemma(const std::string& model_type) {
+  return is_one_of(model_type, {"gemma2", "gemma3_text"});
+}
+
+bool is_one_of(const std::string& model_type, std::initializer_list<const char*> model_types) {
+  return std::ranges::find(model_types, model_type) != model_types.end();
+}
+
 std::string architecture_list() {
   std::string list;
   for (const Architecture& a : kArchitectures) {

@@ -2,6 +2,7 @@
 // each differs from LLaMA.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 
@@ -22,6 +23,10 @@ std::span<const Architecture> architectures();
 const Architecture* architecture_of_type(const std::string& model_type);
 /// The architecture with this name in GGUF files; null: it is not read. Mistral's files have the name "llama".
 const Architecture* architecture_of_gguf(const std::string& gguf);
+/// True for Gemma 2 and 3.
+bool is_gemma(const std::string& model_type);
+/// True if `model_type` is one of these.
+bool is_one_of(const std::string& model_type, std::initializer_list<const char*> model_types);
 /// All of them, for messages: "llama (LlamaForCausalLM), ... or gemma3_text (Gemma3ForCausalLM)".
 std::string architecture_list();
 

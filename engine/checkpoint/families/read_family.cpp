@@ -8,6 +8,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
+#include "engine/checkpoint/families/architectures.h"
 
 namespace engine {
 namespace {
@@ -26,12 +27,6 @@ constexpr std::array<FamilyDefaults, 9> kDefaults = {{
 
 constexpr double kMaxMultiplier = 1e6;
 
-bool is_one_of(const std::string& type, std::initializer_list<const char*> types) {
-  return std::ranges::find(types, type) != types.end();
-}
-bool is_gemma(const std::string& type) {
-  return is_one_of(type, {"gemma2", "gemma3_text"});
-}
 bool is_qwen(const std::string& type) {
   return is_one_of(type, {"qwen2", "qwen3"});
 }
@@ -89,7 +84,7 @@ void read_gemma(const Fields& fields, ModelConfig& config) {
 
 // ---- layers
 
-/// Sets which layers are local from layer_types.
+/// Reads which layers are local from layer_types.
 void read_layer_types(const Fields& fields, const Json& types, ModelConfig& config) {
   const std::string expected =
       fmt::format("{} of full_attention or sliding_attention", config.n_layers);
@@ -106,7 +101,7 @@ void read_layer_types(const Fields& fields, const Json& types, ModelConfig& conf
   }
 }
 
-/// Which layers of SmolLM3 have RoPE: a list, or all but every n-th.
+/// Reads which layers of SmolLM3 have RoPE: from a list if the file has one, else all layers but every n-th.
 void read_rotated(const Fields& fields, ModelConfig& config) {
   const Json* list = fields.find("no_rope_layers");
   const auto n = static_cast<std::size_t>(config.n_layers);
@@ -128,7 +123,7 @@ void read_rotated(const Fields& fields, ModelConfig& config) {
   }
 }
 
-/// The local layers of a family whose file has no layer_types.
+/// Sets which layers are local if the file has no layer_types.
 void set_local_layers(const Fields& fields, ModelConfig& config) {
   const int n = config.n_layers;
   if (is_qwen(config.model_type)) {
@@ -153,9 +148,9 @@ int read_window(const Fields& fields,
                 const ModelConfig& config,
                 std::vector<std::string>& notices) {
   const std::string& type = config.model_type;
-  const bool asks = is_qwen(type) || type == "smollm3";
+  const bool has_switch = is_qwen(type) || type == "smollm3";
   if (is_one_of(type, {"llama", "granite"}) ||
-      (asks && !fields.boolean("use_sliding_window", false)))
+      (has_switch && !fields.boolean("use_sliding_window", false)))
     return 0;
   const bool has_default = !is_one_of(type, {"smollm3", "phi3"});
   if (!fields.find("sliding_window") && (fields.has("sliding_window") || !has_default)) return 0;
@@ -173,7 +168,7 @@ int read_window(const Fields& fields,
 
 const FamilyDefaults& defaults_of(const std::string& model_type) {
   const auto* found = std::ranges::find(kDefaults, model_type, &FamilyDefaults::model_type);
-  ensure(found != kDefaults.end(), "defaults_of: a known model_type");
+  ensure(found != kDefaults.end(), "defaults_of: model_type must be known");
   return *found;
 }
 

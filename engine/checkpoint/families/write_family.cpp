@@ -3,42 +3,35 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/checkpoint/families/architectures.h"
+
 namespace engine {
 namespace {
 
-bool is_one_of(const std::string& type, std::initializer_list<const char*> types) {
-  return std::ranges::find(types, type) != types.end();
-}
-bool is_gemma(const std::string& type) {
-  return is_one_of(type, {"gemma2", "gemma3_text"});
-}
-
-/// A float as the shortest decimal that parses to it.
-void write_float(const char* name, float value, ObjectText& out) {
-  std::string digits = fmt::format("{}", value);
-  if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
-  out.raw(name, digits);
-}
-
 void write_cap(const char* name, float cap, ObjectText& out) {
   if (cap > 0)
-    write_float(name, cap, out);
+    out.real(name, cap);
   else
     out.raw(name, "null");
 }
 
 void write_gemma(const ModelConfig& config, ObjectText& out) {
   const double scalar = 1 / (config.attention_scale * config.attention_scale);
-  out.integer("query_pre_attn_scalar", std::lround(scalar));
+  const double whole = std::round(scalar);
+  constexpr double kRounding = 1e-6;  // of attention_scale, which may have been a float
+  if (std::abs(scalar - whole) <= kRounding * scalar)
+    out.integer("query_pre_attn_scalar", std::lround(whole));
+  else
+    out.real("query_pre_attn_scalar", scalar);
   write_cap("attn_logit_softcapping", config.attention_softcap, out);
   write_cap("final_logit_softcapping", config.logit_softcap, out);
 }
 
 void write_granite(const ModelConfig& config, ObjectText& out) {
-  write_float("embedding_multiplier", config.embedding_multiplier, out);
-  write_float("residual_multiplier", config.residual_multiplier, out);
+  out.real("embedding_multiplier", config.embedding_multiplier);
+  out.real("residual_multiplier", config.residual_multiplier);
   out.real("attention_multiplier", config.attention_scale);
-  write_float("logits_scaling", config.logits_scaling, out);
+  out.real("logits_scaling", config.logits_scaling);
 }
 
 void write_layer_types(const ModelConfig& config, ObjectText& out) {

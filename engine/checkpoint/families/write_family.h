@@ -1,6 +1,7 @@
 // Writes the members of config.json in which the architectures differ, as read_family.h reads them.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,10 +25,10 @@ class ObjectText {
   void text(const char* name, const std::string& value) { raw(name, json_quoted(value)); }
   /// Adds a whole number.
   void integer(const char* name, std::int64_t value) { raw(name, std::to_string(value)); }
-  /// Adds a number with a decimal point or exponent.
-  void real(const char* name, double value) {
-    std::string digits =
-        fmt::format("{}", value);  // the shortest text that parses to the same value
+  /// Adds a number with a decimal point or exponent: the shortest that parses to the same value of its type.
+  template <std::floating_point T>
+  void real(const char* name, T value) {
+    std::string digits = fmt::format("{}", value);
     if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
     raw(name, digits);
   }
@@ -48,7 +49,7 @@ void write_family(const ModelConfig& config, ObjectText& out);
 
 /// Checks that a config.json can describe the model. It cannot if the model is wider than its files and has norm offsets, an
 /// embedding multiplier that the width implies, or norms of q and k.
-/// @throws Error(Usage)  it cannot
+/// @throws Error(Usage)  if it cannot
 void check_describable(const ModelConfig& config);
 
 }  // namespace engine

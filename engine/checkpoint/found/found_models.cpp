@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -48,7 +49,8 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-/// The names in a folder, in their order; none if it cannot be read.
+/// The paths in a folder, sorted; none if it cannot be read.
+/// @param n_left  how many may still be read; is reduced
 std::vector<fs::path> names_in(const fs::path& folder, int& n_left) {
   std::vector<fs::path> names;
   std::error_code error;
@@ -192,13 +194,23 @@ void find_in_ollama(const ModelPlace& place, int& n_left, std::vector<FoundModel
   }
 }
 
-/// Puts the parent folder's name before a name that occurs twice.
+/// Adds the name of the parent folder to names that occur twice.
 void make_unique(std::vector<FoundModel>& models) {
   std::map<std::string, int> n_of;
   for (const FoundModel& model : models) n_of[model.name]++;
   for (FoundModel& model : models)
     if (n_of[model.name] > 1 && model.name.find(':') == std::string::npos)
       model.name = fs::path(model.path).parent_path().filename().string() + "/" + model.name;
+}
+
+/// Removes places whose folder comes before under another path, such as a symbolic link to it.
+void remove_repeated(std::vector<ModelPlace>& places) {
+  std::set<std::pair<PlaceKind, fs::path>> known;
+  std::erase_if(places, [&](const ModelPlace& place) {
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(place.folder, error);
+    return !error && !known.emplace(place.kind, real).second;
+  });
 }
 
 std::string home_or(const char* variable_name, const std::string& under_home) {
@@ -241,6 +253,7 @@ std::vector<ModelPlace> model_places() {
   places.push_back({PlaceKind::Folders, llama_cpp.empty() ? cache + "/llama.cpp" : llama_cpp,
                     "llama.cpp cache"});
   std::erase_if(places, [](const ModelPlace& place) { return place.folder.empty(); });
+  remove_repeated(places);
   return places;
 }
 

@@ -10,8 +10,8 @@ namespace engine {
 
 /// A model on this machine that is not bundled.
 struct FoundModel {
-  std::string
-      name;  // as --model accepts it: "hf:ORG/NAME", "ollama:NAME:TAG", else the file's or folder's name
+  /// As --model accepts it: "hf:ORG/NAME", "ollama:NAME:TAG", else the name of the file or folder.
+  std::string name;
   std::string path;    // a Hugging Face directory or a .gguf file (Ollama: a blob without a suffix)
   std::string source;  // the place: "Hugging Face cache", "Ollama", ...
 };
@@ -32,7 +32,7 @@ struct ModelPlace {
 
 /// The folders of this user: the data folder, DECOSCOPE_MODELS (folders separated by ':'), Hugging Face's cache
 /// (HF_HUB_CACHE, HF_HOME), LM Studio's folders, Ollama's store (OLLAMA_MODELS) and llama.cpp's cache (LLAMA_CACHE).
-/// Folders that do not exist are included. If DECOSCOPE_MODELS_ONLY is set, only the folders of DECOSCOPE_MODELS.
+/// Folders that do not exist are included; a folder that two variables name is included once. If DECOSCOPE_MODELS_ONLY is set, only the folders of DECOSCOPE_MODELS.
 std::vector<ModelPlace> model_places();
 
 /// The folder of scripts/get_model.sh: $XDG_DATA_HOME/decoscope/models, else ~/.local/share/decoscope/models.

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/output_file.h"
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/gguf/gguf_config.h"
@@ -14,6 +13,7 @@
 #include "engine/checkpoint/gguf/gguf_writer.h"
 #include "engine/checkpoint/gguf/tokenizer_from_gguf.h"
 #include "engine/checkpoint/gguf/tokenizer_to_gguf.h"
+#include "engine/checkpoint/weights_output.h"
 
 namespace engine {
 namespace {
@@ -48,6 +48,18 @@ GgmlType wanted_type(const std::vector<std::int64_t>& shape, GgmlType type) {
   return shape.back() % info_of(type).block_size == 0 ? type : GgmlType::F16;
 }
 
+// Adds a notice if matrices became F16 instead of the wanted type.
+// @param names  of these matrices
+void note_other_types(const std::vector<std::string>& names,
+                      GgmlType wanted,
+                      std::vector<std::string>& notices) {
+  if (names.empty()) return;
+  notices.push_back(
+      fmt::format("{}, e.g. {}: F16, because rows of {} are whole blocks of {}",
+                  counted(static_cast<std::int64_t>(names.size()), "matrix", "matrices"),
+                  names.front(), name_of(wanted), info_of(wanted).block_size));
+}
+
 // llama.cpp's numbers for "mostly of this type" (llama_ftype).
 std::int64_t file_type(GgmlType type) {
   switch (type) {
@@ -66,32 +78,10 @@ std::int64_t file_type(GgmlType type) {
   }
 }
 
-// A file that is written in parts, with progress and cancellation.
-class Output {
- public:
-  Output(const std::string& path, std::int64_t total, const WriteProgress& progress)
-      : file_(path), total_(total), progress_(progress) {}
-
-  void header(const GgufHeader& header) { file_.write(header.bytes()); }
-  void write(std::string_view bytes) {
-    file_.write(bytes);
-    in_tensor_ += bytes.size();
-    done_ += static_cast<std::int64_t>(bytes.size());
-    if (progress_ && !progress_(done_, total_))
-      throw Error(ErrorCode::Cancelled, escaped(file_.path()) + ": cancelled; nothing was written");
-  }
-  void end_tensor() {
-    file_.write(std::string(gguf_padding(in_tensor_), '\0'));
-    in_tensor_ = 0;
-  }
-  void finish() { file_.finish(); }
-
- private:
-  OutputFile file_;
-  std::int64_t done_ = 0, total_;
-  std::size_t in_tensor_ = 0;
-  const WriteProgress& progress_;
-};
+// Writes the padding after a tensor of n bytes.
+void pad(std::int64_t n_bytes, WeightsOutput& out) {
+  out.write_uncounted(std::string(gguf_padding(static_cast<std::size_t>(n_bytes)), '\0'));
+}
 
 // ---- from a directory
 
@@ -144,7 +134,7 @@ Tensor as_rows(Tensor tensor, const GgufPlace& place) {
   return tensor;
 }
 
-void write_tensor(const TensorSource& tensors, const Planned& planned, Output& out) {
+void write_tensor(const TensorSource& tensors, const Planned& planned, WeightsOutput& out) {
   const Tensor tensor = as_rows(tensors.read(planned.source), planned.place);
   const std::int64_t n_rows = tensor.shape.size() < 2 ? 1 : tensor.shape[0];
   const std::int64_t row_size = tensor.n_elements() / n_rows;
@@ -156,22 +146,7 @@ void write_tensor(const TensorSource& tensors, const Planned& planned, Output& o
              bytes);
     out.write(bytes);
   }
-  out.end_tensor();
-}
-
-void note_other_types(const std::vector<Planned>& plan,
-                      std::optional<GgmlType> type,
-                      std::vector<std::string>& notices) {
-  if (!type || !is_quantised(*type)) return;
-  const auto is_other = [&](const Planned& one) {
-    return one.shape.size() > 1 && one.type != *type;
-  };
-  const std::int64_t n = std::ranges::count_if(plan, is_other);
-  if (n == 0) return;
-  notices.push_back(fmt::format("{}, e.g. {}: F16, because rows of {} are whole blocks of {}",
-                                counted(n, "matrix", "matrices"),
-                                std::ranges::find_if(plan, is_other)->place.name, name_of(*type),
-                                info_of(*type).block_size));
+  pad(bytes_in(planned.shape, info_of(planned.type)), out);
 }
 
 void write_from_directory(const ModelFiles& files,
@@ -180,7 +155,10 @@ void write_from_directory(const ModelFiles& files,
                           const WriteProgress& progress,
                           std::vector<std::string>& notices) {
   const std::vector<Planned> plan = plan_of(files, type);
-  note_other_types(plan, type, notices);
+  std::vector<std::string> other;
+  for (const Planned& one : plan)
+    if (type && one.shape.size() > 1 && one.type != *type) other.push_back(one.place.name);
+  if (type) note_other_types(other, *type, notices);
   GgufHeader header;
   const std::vector<GgufFactors> factors = write_gguf_config(files.config, files.path, header);
   header.text("general.name", files.name);
@@ -198,13 +176,13 @@ void write_from_directory(const ModelFiles& files,
     header.tensor(one.place.name, one.shape, static_cast<std::uint32_t>(one.type));
     total += bytes_in(one.shape, info_of(one.type));
   }
-  Output out(path, total, progress);
-  out.header(header);
+  WeightsOutput out(path, total, progress);
+  out.write_uncounted(header.bytes());
   for (const GgufFactors& one : factors) {
     std::string bytes;
     quantise(GgmlType::F32, one.values, bytes);
     out.write(bytes);
-    out.end_tensor();
+    pad(static_cast<std::int64_t>(bytes.size()), out);
   }
   for (const Planned& one : plan) write_tensor(*files.tensors, one, out);
   files.tensors->check();
@@ -220,19 +198,16 @@ const GgmlTypeInfo& type_after(const GgufTensor& tensor, std::optional<GgmlType>
              : *tensor.type;
 }
 
-void write_other_type(const GgufTensor& tensor, GgmlType to, Output& out) {
+void write_other_type(const GgufTensor& tensor, GgmlType to, WeightsOutput& out) {
   const auto from = static_cast<GgmlType>(tensor.type->number);
-  const std::size_t n_blocks =
-      tensor.bytes.size() / static_cast<std::size_t>(tensor.type->block_bytes);
-  const std::size_t step = kPieceElements / static_cast<std::size_t>(tensor.type->block_size);
+  const auto block_size = static_cast<std::size_t>(tensor.type->block_size);
+  const auto block_bytes = static_cast<std::size_t>(tensor.type->block_bytes);
+  const std::size_t step = kPieceElements / block_size * block_bytes;
   std::string bytes;
-  for (std::size_t block = 0; block < n_blocks; block += step) {
-    const std::size_t n = std::min(step, n_blocks - block);
-    std::vector<float> values(n * static_cast<std::size_t>(tensor.type->block_size));
-    dequantise(from,
-               tensor.bytes.substr(block * static_cast<std::size_t>(tensor.type->block_bytes),
-                                   n * static_cast<std::size_t>(tensor.type->block_bytes)),
-               values.data());
+  for (std::size_t at = 0; at < tensor.bytes.size(); at += step) {
+    const std::string_view blocks = tensor.bytes.substr(at, step);
+    std::vector<float> values(blocks.size() / block_bytes * block_size);
+    dequantise(from, blocks, values.data());
     bytes.clear();
     quantise(to, values, bytes);
     out.write(bytes);
@@ -254,22 +229,27 @@ void copy_pairs(const GgufFile& file, std::optional<GgmlType> type, GgufHeader& 
 void write_from_gguf(const ModelFiles& files,
                      const std::string& path,
                      std::optional<GgmlType> type,
-                     const WriteProgress& progress) {
+                     const WriteProgress& progress,
+                     std::vector<std::string>& notices) {
   const auto* tensors = dynamic_cast<const GgufTensors*>(files.tensors.get());
   ensure(tensors != nullptr, "write_gguf: the model as open_model() returned it");
   const auto& parts = tensors->parts();
   GgufHeader header;
   copy_pairs(*parts[0], type, header);
   std::int64_t total = 0;
+  std::vector<std::string> other;
   for (const auto& part : parts) {
     for (const GgufTensor& tensor : part->tensors()) {
       const GgmlTypeInfo& to = type_after(tensor, type);
+      const bool is_other = type && &to != tensor.type && to.number != info_of(*type).number;
+      if (is_other) other.push_back(tensor.name);
       header.tensor(tensor.name, tensor.shape, to.number);
       total += bytes_in(tensor.shape, to);
     }
   }
-  Output out(path, total, progress);
-  out.header(header);
+  if (type) note_other_types(other, *type, notices);
+  WeightsOutput out(path, total, progress);
+  out.write_uncounted(header.bytes());
   for (const auto& part : parts) {
     for (const GgufTensor& tensor : part->tensors()) {
       const GgmlTypeInfo& to = type_after(tensor, type);
@@ -277,7 +257,7 @@ void write_from_gguf(const ModelFiles& files,
         out.write(tensor.bytes);
       else
         write_other_type(tensor, static_cast<GgmlType>(to.number), out);
-      out.end_tensor();
+      pad(bytes_in(tensor.shape, to), out);
       part->release(tensor);
     }
     part->check();
@@ -293,7 +273,7 @@ void write_gguf(const ModelFiles& files,
                 const WriteProgress& progress,
                 std::vector<std::string>& notices) {
   if (files.gguf)
-    write_from_gguf(files, path, type, progress);
+    write_from_gguf(files, path, type, progress, notices);
   else
     write_from_directory(files, path, type, progress, notices);
 }

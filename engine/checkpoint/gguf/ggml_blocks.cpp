@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cctype>
 #include <cmath>
 #include <cstring>
@@ -27,7 +26,7 @@ float half_at(Bytes p) {
 constexpr std::array<float, 16> kLevels = {-127, -104, -83, -65, -49, -35, -22, -10,
                                            1,    13,   25,  38,  53,  69,  89,  113};
 
-// Each function below decodes one block. Of a block of 32 elements with 16 bytes of nibbles, the low
+// Each function below decodes one block. If a block of 32 elements has 16 bytes of nibbles, the low
 // nibbles are elements 0 to 15 and the high nibbles 16 to 31.
 
 void q4_0(Bytes block, float* out) {
@@ -105,8 +104,8 @@ int q3_k_scale(Bytes scales, int group) {
   return (low | (scales[8 + group % 4] >> (2 * (group / 4)) & 3) << 4) - 32;
 }
 
-// As Q2_K, with a third bit per element: bit 4 half + j of the mask's byte. It is stored inverted,
-// in the sense that a cleared bit subtracts 4.
+// As Q2_K, with a third bit per element: bit 4 half + j of the mask's byte. If this bit is cleared,
+// 4 is subtracted.
 void q3_k(Bytes block, float* out) {
   const Bytes mask = block, bits = block + 32, scales = block + 96;
   const float d = half_at(block + 108);

@@ -1,5 +1,5 @@
 // Block quantisation of ggml. A block holds 32 or 256 elements as small integers with scales that
-// are themselves stored as halfs. Layouts: ggml-common.h of llama.cpp; arithmetic: in f32, in the
+// are themselves stored as f16. Layouts: ggml-common.h of llama.cpp; arithmetic: in f32, in the
 // order of ggml-quants.c without contraction, so that both directions give llama.cpp's bits.
 #pragma once
 
@@ -23,7 +23,7 @@ std::span<const GgmlType> writable_ggml_types();
 /// The writable type with this name, in any case: "q8_0"; nullopt for any other text.
 std::optional<GgmlType> writable_ggml_type(std::string_view name);
 
-/// Encodes elements. NaN becomes 0 in a quantised type.
+/// Encodes elements. In a quantised type the stored integer of a NaN is 0, whatever that means in its block.
 /// @param values  a whole number of blocks
 /// @param out     receives the blocks at its end
 void quantise(GgmlType type, std::span<const float> values, std::string& out);

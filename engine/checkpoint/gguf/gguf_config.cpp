@@ -1,5 +1,5 @@
-// The metadata is turned into the members of a config.json, which config_file.cpp validates, so that
-// both formats have one set of rules. Keys are checked here first, because a message must name them.
+// Turns the metadata into the members of a config.json, which config_file.cpp validates by the same rules as a file. The
+// values of keys are checked here first, because messages must name the key.
 #include "engine/checkpoint/gguf/gguf_config.h"
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/families/architectures.h"
 #include "engine/checkpoint/families/write_family.h"
+#include "engine/checkpoint/gguf/gguf_implied.h"
 #include "engine/checkpoint/safetensors.h"
 
 namespace engine {
@@ -22,7 +23,7 @@ namespace {
 
 constexpr double kMaxFactor = 1e6;
 
-const char* kTokenIds[] = {"bos_token_id", "eos_token_id", "padding_token_id"};
+constexpr const char* kTokenIds[] = {"bos_token_id", "eos_token_id", "padding_token_id"};
 
 std::string gguf_architectures() {
   std::vector<std::string> names;
@@ -55,7 +56,7 @@ class Reader {
     const std::string text = out_.lines();
     ConfigFile config =
         parse_config(parse_json(text, file_.path()), file_.path(), false, limits_, context);
-    set_what_tensors_show(config.config);
+    set_biases_and_scale(config.config);
     return config;
   }
 
@@ -79,6 +80,8 @@ class Reader {
     if (!file_.has(full)) return std::nullopt;
     const std::vector<std::int64_t> values = file_.integers(full);
     const bool is_array = file_.find(full)->type == GgufType::Array;
+    if (values.empty())
+      file_.refuse_value(full, "an empty array", fmt::format("{} to {}", low, high));
     if (is_array && values.size() != static_cast<std::size_t>(n_layers_))
       file_.refuse_value(full, fmt::format("{} values", values.size()),
                          fmt::format("one value, or {}, one for each layer", n_layers_));
@@ -106,10 +109,8 @@ class Reader {
     return value;
   }
 
-  // Writes a number that the file stores as f32 with the digits that give this f32.
-  void put(const char* member, double value) {
-    out_.raw(member, fmt::format("{}", static_cast<float>(value)));
-  }
+  // Adds a number that the file stores as f32.
+  void put(const char* member, double value) { out_.real(member, static_cast<float>(value)); }
   void put_if(const char* member, const std::optional<double>& value) {
     if (value) put(member, *value);
   }
@@ -139,6 +140,9 @@ class Reader {
     if (!file_.has(key("attention.key_length")) && dim % n_heads != 0)
       file_.refuse_value(key("attention.head_count"), std::to_string(n_heads),
                          fmt::format("a divisor of embedding_length ({}), or a key_length", dim));
+    if (head_dim_ < 2)
+      file_.refuse_value(key("attention.head_count"), std::to_string(n_heads),
+                         fmt::format("at most half of embedding_length ({})", dim));
     check_equal("attention.value_length", head_dim_);
     read_rotary_dim();
     out_.integer("hidden_size", dim);
@@ -237,12 +241,11 @@ class Reader {
       scaling.integer("original_max_position_embeddings", *n);
   }
 
-  // llama.cpp multiplies attn_factor by the factor that yarn derives.
   void put_yarn(double factor, ObjectText& scaling) {
     scaling.raw("factor", fmt::format("{}", factor));
     put_original(scaling);
     if (const auto own = real("rope.scaling.attn_factor", 0, kMaxFactor); own && *own != 1)
-      scaling.real("attention_factor", *own * (0.1 * std::log(factor) + 1));
+      scaling.real("attention_factor", *own * yarn_attention_factor(factor));
     for (const auto& [name, member] : {std::pair("rope.scaling.yarn_beta_fast", "beta_fast"),
                                        std::pair("rope.scaling.yarn_beta_slow", "beta_slow")})
       if (const auto beta = real(name, 0, kMaxFactor))
@@ -280,8 +283,8 @@ class Reader {
     if (put_llama3(factors, scaling)) return;
     scaling.text("rope_type", "longrope");
     scaling.integer("original_max_position_embeddings", context_);
-    scaling.real("factor", 1);
-    scaling.real("attention_factor", 1);
+    scaling.real("factor", 1.0);
+    scaling.real("attention_factor", 1.0);
     scaling.raw("short_factor", list_of(factors));
     scaling.raw("long_factor", list_of(factors));
   }
@@ -292,9 +295,8 @@ class Reader {
     if (!own) return;
     const double original = static_cast<double>(
         integer("rope.scaling.original_context_length", 1, limits_.max_seq_len).value_or(context_));
-    const double extension = static_cast<double>(context_) / original;
     const double implied =
-        extension > 1 ? std::sqrt(1 + std::log(extension) / std::log(original)) : 1;
+        longrope_attention_factor(static_cast<double>(context_) / original, original);
     if (static_cast<float>(implied) != static_cast<float>(*own))
       scaling.real("attention_factor", *own);
   }
@@ -303,24 +305,23 @@ class Reader {
     return fmt::format("[{}]", fmt::join(values, ", "));
   }
 
-  // Llama 3's parameters, if they give these divisors. All published models have the same frequency
-  // factors and original length; the factor is the largest divisor.
-  bool put_llama3(const std::vector<float>& factors, ObjectText& scaling) {
-    constexpr double kLow = 1, kHigh = 4, kOriginal = 8192;
-    const double factor = *std::ranges::max_element(factors);
-    const double theta = real("rope.freq_base", 0, 1e12).value_or(10000);
-    for (std::size_t i = 0; i < factors.size(); i++) {
-      const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(head_dim_);
-      const double wavelength = 2 * M_PI * std::pow(theta, exponent);
-      const double smooth = std::clamp((kOriginal / wavelength - kLow) / (kHigh - kLow), 0.0, 1.0);
-      const double expected = 1 / ((1 - smooth) / factor + smooth);
-      if (std::abs(factors[i] - expected) > 1e-5 * expected) return false;
-    }
+  // Adds the parameters of Llama 3's scaling and returns true if they give these divisors. All
+  // published models have the same frequency factors and original length; the factor is the largest
+  // divisor.
+  bool put_llama3(const std::vector<float>& divisors, ObjectText& scaling) {
+    RopeConfig rope;
+    rope.theta = real("rope.freq_base", 0, 1e12).value_or(10000);
+    rope.factor = *std::ranges::max_element(divisors);
+    rope.original_max_seq_len = 8192;
+    const auto is_close = [](float found, double expected) {
+      return std::abs(found - expected) <= 1e-5 * expected;
+    };
+    if (!std::ranges::equal(divisors, llama3_divisors(rope, head_dim_), is_close)) return false;
     scaling.text("rope_type", "llama3");
-    scaling.real("factor", factor);
-    scaling.real("low_freq_factor", kLow);
-    scaling.real("high_freq_factor", kHigh);
-    scaling.integer("original_max_position_embeddings", static_cast<std::int64_t>(kOriginal));
+    scaling.real("factor", rope.factor);
+    scaling.real("low_freq_factor", rope.low_freq_factor);
+    scaling.real("high_freq_factor", rope.high_freq_factor);
+    scaling.integer("original_max_position_embeddings", rope.original_max_seq_len);
     return true;
   }
 
@@ -333,7 +334,7 @@ class Reader {
       put_if("attention_multiplier", real("attention.scale", 0, kMaxFactor));
       put_if("logits_scaling", real("logit_scale", 0, kMaxFactor));
     }
-    if (type_ == "gemma2" || type_ == "gemma3_text") read_gemma();
+    if (is_gemma(type_)) read_gemma();
     if (type_ == "phi3" || type_ == "mistral") put_window();
     if ((type_ == "qwen2" || type_ == "qwen3") && put_window()) {
       out_.boolean("use_sliding_window", true);
@@ -342,14 +343,13 @@ class Reader {
     if (type_ == "smollm3") out_.integer("no_rope_layer_interval", 4);
   }
 
-  // The largest models scale scores by the width of a head of the embedding (Google's config.py).
   void read_gemma() {
-    const bool is_27b = n_layers_ == (type_ == "gemma2" ? 46 : 62);
-    out_.integer("query_pre_attn_scalar", is_27b ? dim_ / n_heads_ : head_dim_);
+    out_.integer("query_pre_attn_scalar",
+                 gemma_query_scalar(type_, n_layers_, dim_, n_heads_, head_dim_));
     for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"})
       put_if(cap, real(cap, 0, kMaxFactor));
     const bool has_window = put_window() || type_ == "gemma2";
-    out_.raw("layer_types", layer_types(has_window ? (type_ == "gemma2" ? 2 : 6) : 1));
+    out_.raw("layer_types", layer_types(has_window ? usual_window_period(type_) : 1));
   }
 
   bool put_window() {
@@ -359,7 +359,7 @@ class Reader {
     return window > 0;
   }
 
-  // Which layers are local: an array says it, else all but every n-th.
+  // The kinds of the layers: from an array if the file has one, else all local but every n-th.
   std::string layer_types(std::int64_t default_period) {
     constexpr const char* kPattern = "attention.sliding_window_pattern";
     const GgufEntry* entry = file_.find(key(kPattern));
@@ -394,7 +394,8 @@ class Reader {
     }
   }
 
-  void set_what_tensors_show(ModelConfig& config) const {
+  // A model has the biases of which the file has tensors.
+  void set_biases_and_scale(ModelConfig& config) const {
     const auto has_bias = [this](const char* name) {
       return tensor(fmt::format("blk.0.{}.bias", name)) != nullptr;
     };

@@ -11,18 +11,18 @@
 
 namespace engine {
 
-/// Reads and validates the metadata. Which biases a model has, and whether its output matrix is its
-/// embedding, shows in the tensors of the file.
+class GgufHeader;
+
+/// Reads and validates the metadata. The tensors of the file show which biases the model has, and
+/// whether its output matrix is its embedding.
 /// @param file     the first part of a model, with its embedding in one of `parts`
 /// @param parts    all parts
-/// @param context  maximum sequence length; 0: the file's
+/// @param context  maximum sequence length; 0: the length in the file
 /// @throws Error(BadInput)  naming key, value and range; for an architecture that is not read
 ConfigFile read_gguf_config(const GgufFile& file,
                             const std::vector<std::shared_ptr<const GgufFile>>& parts,
                             const FileLimits& limits = {},
                             int context = 0);
-
-class GgufHeader;
 
 /// A tensor that belongs to the configuration: divisors of the rotation's frequencies.
 struct GgufFactors {

@@ -14,7 +14,8 @@
 namespace engine {
 namespace {
 
-// Tensors that the configuration uses.
+// Start of the names of tensors that the configuration uses: rope_freqs.weight, rope_factors_long.weight
+// and rope_factors_short.weight.
 constexpr const char* kRopeFactors = "rope_f";
 
 void note_unused_tensors(const GgufTensors& tensors, ModelFiles& files) {

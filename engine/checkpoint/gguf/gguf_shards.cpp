@@ -21,14 +21,14 @@ constexpr const char* kNumber = "split.no";
 constexpr const char* kCount = "split.count";
 constexpr const char* kTensors = "split.tensors.count";
 
-bool has_ending(const std::string& path) {
+bool ends_in_gguf(const std::string& path) {
   std::string end = path.substr(path.size() - std::min<std::size_t>(path.size(), 5));
   std::ranges::transform(end, end.begin(), [](unsigned char c) { return std::tolower(c); });
   return end == ".gguf";
 }
 
-// "dir/m-00001-of-00003.gguf" with the number of another part.
-std::string name_of_part(const std::string& prefix, std::int64_t number, std::int64_t count) {
+// "dir/m-00002-of-00003.gguf" for the prefix "dir/m", number 2 and count 3.
+std::string path_of_part(const std::string& prefix, std::int64_t number, std::int64_t count) {
   return fmt::format("{}-{:05}-of-{:05}.gguf", prefix, number, count);
 }
 
@@ -68,7 +68,7 @@ void check_number(const GgufFile& file, std::int64_t number, std::int64_t count)
 bool is_gguf_path(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return false;
-  if (has_ending(path)) return true;
+  if (ends_in_gguf(path)) return true;
   std::string start(4, '\0');
   std::ifstream(path, std::ios::binary).read(start.data(), 4);
   return start == "GGUF";
@@ -77,8 +77,20 @@ bool is_gguf_path(const std::string& path) {
 std::string gguf_model_name(const std::string& path) {
   std::string name = fs::path(path).filename().string();
   if (const auto prefix = prefix_of_part(name)) return *prefix;
-  if (has_ending(name)) name.resize(name.size() - 5);
+  if (ends_in_gguf(name)) name.resize(name.size() - 5);
   return name;
+}
+
+std::vector<std::string> gguf_part_paths(const std::string& path) {
+  constexpr std::size_t kEnd = std::string_view("00003.gguf").size(), kDigits = 5;
+  const std::optional<std::string> prefix = prefix_of_part(path);
+  if (!prefix) return {path};
+  const int count = std::stoi(path.substr(path.size() - kEnd, kDigits));
+  if (count < 1 || path != path_of_part(*prefix, 1, count)) return {path};
+  std::vector<std::string> paths;
+  for (int number = 1; number <= count; number++)
+    paths.push_back(path_of_part(*prefix, number, count));
+  return paths;
 }
 
 std::vector<std::shared_ptr<const GgufFile>> open_gguf_files(const std::string& path,
@@ -96,9 +108,9 @@ std::vector<std::shared_ptr<const GgufFile>> open_gguf_files(const std::string& 
                        count, count));
   if (number != 0)
     refuse(path, "file", fmt::format("part {} of {}", number + 1, count),
-           "the first part; name " + escaped(name_of_part(*prefix, 1, count)));
+           "the first part; name " + escaped(path_of_part(*prefix, 1, count)));
   for (std::int64_t i = 1; i < count; i++) {
-    const std::string part = name_of_part(*prefix, i + 1, count);
+    const std::string part = path_of_part(*prefix, i + 1, count);
     std::error_code error;
     if (!fs::exists(part, error))
       refuse(part, "file", "nothing at this path",

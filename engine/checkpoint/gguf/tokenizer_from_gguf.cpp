@@ -81,6 +81,9 @@ void write_config(const GgufFile& file,
 
 // ---- byte-level BPE
 
+constexpr const char* kByteLevel =
+    R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false})";
+
 std::string list_text(const std::vector<std::string>& items) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
@@ -96,8 +99,7 @@ std::string pre_tokenizer_text(const WordPatterns& kind) {
     split.boolean("invert", false);
     steps.push_back(split.one_line());
   }
-  steps.emplace_back(
-      R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false})");
+  steps.emplace_back(kByteLevel);
   return fmt::format(R"({{"type": "Sequence", "pretokenizers": {}}})", list_text(steps));
 }
 
@@ -162,8 +164,6 @@ void write_byte_level(const GgufFile& file,
   for (const char* name : {"truncation", "padding", "normalizer"}) out.raw(name, "null");
   out.raw("added_tokens", list_text(added));
   out.raw("pre_tokenizer", pre_tokenizer_text(kind));
-  constexpr const char* kByteLevel =
-      R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false})";
   out.raw("post_processor",
           add_bos && !bos.empty()
               ? post_processor_text(bos, *file.integer("tokenizer.ggml.bos_token_id"))

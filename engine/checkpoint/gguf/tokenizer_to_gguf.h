@@ -12,7 +12,7 @@ namespace engine {
 /// Adds the vocabulary of a SentencePiece tokenizer.model of type BPE, or of a tokenizer.json with
 /// byte-level BPE, the ids of special tokens, and the chat template. Ids without a token get unused
 /// ones, because llama.cpp needs one for every row of the embedding.
-/// @param notices  receives what llama.cpp would do otherwise, or that there is no tokenizer
+/// @param notices  receives texts that llama.cpp tokenises differently, or that there is no tokenizer
 /// @throws Error(BadInput)  for a tokenizer that GGUF files cannot hold
 void tokenizer_to_gguf(const ModelFiles& files,
                        GgufHeader& header,

@@ -1,5 +1,4 @@
 // The metadata of a model, as llama.cpp's converters write it.
-#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -7,14 +6,11 @@
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/families/architectures.h"
 #include "engine/checkpoint/gguf/gguf_config.h"
+#include "engine/checkpoint/gguf/gguf_implied.h"
 #include "engine/checkpoint/gguf/gguf_writer.h"
 
 namespace engine {
 namespace {
-
-bool is_gemma(const std::string& type) {
-  return type == "gemma2" || type == "gemma3_text";
-}
 
 class Writer {
  public:
@@ -88,7 +84,6 @@ class Writer {
 
   void write_original(int n) { header_.u32(key("rope.scaling.original_context_length"), n); }
 
-  // llama.cpp multiplies attn_factor by 0.1 ln(factor) + 1.
   void write_yarn() {
     const RopeConfig& rope = c_.rope;
     if (!rope.truncate) refuse_member("rope_scaling.truncate", "false", "true, for a GGUF file");
@@ -97,34 +92,20 @@ class Writer {
     write_original(rope.original_max_seq_len);
     if (rope.beta_fast != 32) header_.f32(key("rope.scaling.yarn_beta_fast"), rope.beta_fast);
     if (rope.beta_slow != 1) header_.f32(key("rope.scaling.yarn_beta_slow"), rope.beta_slow);
-    const auto magnitude = [&](double scale) { return 0.1 * scale * std::log(rope.factor) + 1; };
+    const auto magnitude = [&](double scale) { return yarn_attention_factor(rope.factor, scale); };
     double factor = rope.attention_factor;
     if (factor == 0 && rope.mscale > 0 && rope.mscale_all_dim > 0)
       factor = magnitude(rope.mscale) / magnitude(rope.mscale_all_dim);
     if (factor > 0) header_.f32(key("rope.scaling.attn_factor"), factor / magnitude(1));
   }
 
-  // The divisors of the frequencies: 1 for short wavelengths, factor for long ones.
-  void add_llama3() {
-    const RopeConfig& rope = c_.rope;
-    std::vector<float> values;
-    for (int i = 0; i < c_.head_dim / 2; i++) {
-      const double wavelength = 2 * M_PI * std::pow(rope.theta, 2.0 * i / c_.head_dim);
-      const double smooth = (rope.original_max_seq_len / wavelength - rope.low_freq_factor) /
-                            (rope.high_freq_factor - rope.low_freq_factor);
-      const double share = std::clamp(smooth, 0.0, 1.0);
-      values.push_back(static_cast<float>(1 / ((1 - share) / rope.factor + share)));
-    }
-    factors_.push_back({"rope_freqs.weight", std::move(values)});
-  }
+  void add_llama3() { add_factors("rope_freqs.weight", llama3_divisors(c_.rope, c_.head_dim)); }
 
   void add_longrope() {
     const RopeConfig& rope = c_.rope;
     header_.text(key("rope.scaling.type"), "longrope");
     write_original(rope.original_max_seq_len);
-    const double derived =
-        rope.factor > 1 ? std::sqrt(1 + std::log(rope.factor) / std::log(rope.original_max_seq_len))
-                        : 1;
+    const double derived = longrope_attention_factor(rope.factor, rope.original_max_seq_len);
     header_.f32(key("rope.scaling.attn_factor"),
                 rope.attention_factor > 0 ? rope.attention_factor : derived);
     add_factors("rope_factors_long.weight", rope.long_factor);
@@ -156,8 +137,8 @@ class Writer {
 
   // llama.cpp derives the scale from the shape.
   void check_gemma_scale() const {
-    const bool is_27b = c_.n_layers == (c_.model_type == "gemma2" ? 46 : 62);
-    const double derived = is_27b ? c_.dim / c_.n_heads : c_.head_dim;
+    const auto derived = static_cast<double>(
+        gemma_query_scalar(c_.model_type, c_.n_layers, c_.dim, c_.n_heads, c_.head_dim));
     const double found = 1 / (c_.attention_scale * c_.attention_scale);
     if (std::abs(found - derived) > 1e-3 * derived)
       refuse_member("query_pre_attn_scalar", fmt::format("{:.6g}", found),
@@ -182,11 +163,9 @@ class Writer {
     if (!has_usual_pattern(local)) header_.booleans(key("attention.sliding_window_pattern"), local);
   }
 
-  // The layers that are local if the file does not say which.
+  // True if llama.cpp takes these layers for local without a pattern in the file.
   bool has_usual_pattern(const std::vector<bool>& local) const {
-    const std::size_t period = c_.model_type == "gemma2"        ? 2
-                               : c_.model_type == "gemma3_text" ? 6
-                                                                : 0;
+    const auto period = static_cast<std::size_t>(usual_window_period(c_.model_type));
     for (std::size_t i = 0; i < local.size(); i++)
       if (local[i] != (period == 0 || (i + 1) % period != 0)) return false;
     return true;

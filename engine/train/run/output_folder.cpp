@@ -19,10 +19,19 @@ constexpr std::array<std::string_view, 5> kStages = {"trajectories.bin", "own_ou
                                                      "probe_outputs.jsonl", "stages.json",
                                                      "training.jsonl"};
 // Further files that trainings write.
-constexpr std::array<std::string_view, 12> kResults = {
-    "config.json",           "generation_config.json",  "model.safetensors", "tokenizer.model",
-    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "README.md",
-    "accuracies.json",       "decoscope.json",          "tokenizer.json",    "chat_template.jinja"};
+constexpr std::array<std::string_view, 13> kResults = {"config.json",
+                                                       "generation_config.json",
+                                                       "model.safetensors",
+                                                       "tokenizer.model",
+                                                       "tokenizer_config.json",
+                                                       "special_tokens_map.json",
+                                                       "added_tokens.json",
+                                                       "README.md",
+                                                       "accuracies.json",
+                                                       "decoscope.json",
+                                                       "tokenizer.json",
+                                                       "chat_template.jinja",
+                                                       "tekken.json"};
 
 bool holds(const fs::path& folder, std::string_view name) {
   std::error_code unknown;

@@ -1,5 +1,6 @@
 // Cases CF01 to CF25 (model directories), and the spellings of transformers 4 and 5.
 #include <unistd.h>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -487,6 +488,23 @@ TEST_F(GenerationConfig, an_invalid_default_is_refused_when_applied) {
                 testing::ElementsAre(HasSubstr("not applied; --defaults model")))
         << text;
   }
+}
+
+TEST_F(Config, a_fraction_in_gemmas_query_scalar_is_kept) {
+  const std::string gemma = R"({"model_type": "gemma2", "hidden_size": 64, "intermediate_size": 96,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300,
+    "head_dim": 16, "query_pre_attn_scalar": 100.5})";
+  const auto read = [&](const std::string& text) {
+    write_file(dir_ / "config.json", text);
+    return read_model_config(dir_ / "config.json");
+  };
+  const ModelConfig config = read(gemma);
+  EXPECT_DOUBLE_EQ(config.attention_scale, 1 / std::sqrt(100.5));
+  EXPECT_DOUBLE_EQ(read(config_json(config, kernels::DType::BF16)).attention_scale,
+                   config.attention_scale);
+  const std::string whole =
+      config_json(read(replaced(gemma, "100.5", "144")), kernels::DType::BF16);
+  EXPECT_THAT(whole, HasSubstr("\"query_pre_attn_scalar\": 144,"));
 }
 
 TEST_F(Config, qwen2_reads_max_window_layers_or_layer_types) {

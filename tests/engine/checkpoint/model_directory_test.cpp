@@ -126,6 +126,16 @@ TEST(ModelDirectory, the_card_names_the_model_before_consistency_training) {
   EXPECT_THAT(message, HasSubstr("before"));
 }
 
+TEST(ModelDirectory, every_kind_of_tokenizer_file_is_copied) {
+  const Folder from, to;
+  const std::vector<std::string> names = {"tokenizer.json", "tekken.json", "qwen.tiktoken"};
+  for (const std::string& name : names) write_file(from / name, "content of " + name);
+  write_file(from / "notes.txt", "");
+  copy_tokenizer(from.path(), to.path());
+  for (const std::string& name : names) EXPECT_EQ(read_file(to / name), "content of " + name);
+  EXPECT_FALSE(std::filesystem::exists(to / "notes.txt"));
+}
+
 TEST(ModelDirectory, a_name_means_a_sibling_or_a_bundled_model) {
   const Folder dir;
   const std::string here = std::filesystem::canonical(dir.path()).string();

@@ -1,11 +1,13 @@
 // Models of other programs on this machine.
 #include "engine/checkpoint/found/found_models.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -111,6 +113,21 @@ TEST_F(FoundModels, path_in_a_store_has_a_name) {
   EXPECT_EQ(name_in_store(at("ollama/blobs/sha256-11")), "ollama:llama3:latest");
   EXPECT_EQ(name_in_store(at("ollama/blobs/sha256-12")), "");
   EXPECT_EQ(name_in_store("/models/x"), "");
+}
+
+TEST_F(FoundModels, folder_with_two_names_is_searched_once) {
+  file("hub/models--org--one/snapshots/a/one.gguf");
+  fs::create_directory_symlink(at("hub"), at("link"));
+  const InEnvironment all("DECOSCOPE_MODELS_ONLY", ""), home("HOME", at("home")),
+      one("DECOSCOPE_MODELS", at("hub") + ":" + at("link/") + ":" + at("hub")),
+      ollama("OLLAMA_MODELS", "/usr/share/ollama/.ollama/models"), hub("HF_HUB_CACHE", at("hub"));
+  std::vector<std::string> folders;
+  for (const ModelPlace& place : model_places())
+    folders.push_back(fmt::format("{} {}", place.source, place.folder));
+  EXPECT_EQ(std::ranges::count(folders, "DECOSCOPE_MODELS " + at("hub")), 1);
+  EXPECT_EQ(std::ranges::count(folders, "DECOSCOPE_MODELS " + at("link/")), 0);
+  EXPECT_EQ(std::ranges::count(folders, "Hugging Face cache " + at("hub")), 1) << "another layout";
+  EXPECT_EQ(std::ranges::count(folders, "Ollama /usr/share/ollama/.ollama/models"), 1);
 }
 
 TEST_F(FoundModels, folder_that_does_not_exist_has_none) {

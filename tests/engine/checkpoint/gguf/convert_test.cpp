@@ -21,6 +21,7 @@
 #include "engine/tokenizer/sentencepiece.h"
 #include "tests/support/files.h"
 #include "tests/support/models/gguf_bytes.h"
+#include "tests/support/models/gguf_fixtures.h"
 #include "tests/support/models/model_files.h"
 #include "tests/support/refusal.h"
 
@@ -31,24 +32,18 @@ namespace fs = std::filesystem;
 
 using testing::HasSubstr;
 
-const std::string kFixtures = DECOSCOPE_SOURCE_DIR "/tests/fixtures/gguf";
-
-ModelFiles opened(const std::string& path) {
-  return open_model(path, {.needs_tokenizer = false});
-}
-
 // Returns the notices.
 std::vector<std::string> to_gguf(const std::string& from,
                                  const std::string& to,
                                  std::optional<GgmlType> type = {}) {
   std::vector<std::string> notices;
-  write_gguf(opened(from), to, type, {}, notices);
+  write_gguf(open_without_tokenizer(from), to, type, {}, notices);
   return notices;
 }
 
 void to_directory(const std::string& from, const std::string& to) {
   std::vector<std::string> notices;
-  write_directory(opened(from), to, {}, {}, notices);
+  write_directory(open_without_tokenizer(from), to, {}, {}, notices);
 }
 
 std::map<std::string, const GgufTensor*> by_name(const GgufFile& file) {
@@ -70,17 +65,9 @@ void expect_same_tensors(const std::string& path, const std::string& other) {
   }
 }
 
-std::vector<std::string> fixture_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kFixtures))
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
-  std::ranges::sort(names);
-  return names;
-}
-
 class Convert : public testing::TestWithParam<std::string> {
  protected:
-  std::string fixture() const { return kFixtures + "/" + GetParam(); }
+  std::string fixture() const { return kGgufFixtures + "/" + GetParam(); }
 };
 
 TEST_P(Convert, writes_the_tensors_of_llama_cpp) {
@@ -96,7 +83,7 @@ TEST_P(Convert, writes_the_numbers_of_llama_cpp) {
              file = GgufFile::open(fixture() + "/model.gguf");
   for (const GgufEntry& entry : file->entries()) {
     const bool is_about_file = entry.key.starts_with("general.");
-    // "none" and a factor of 0 have no effect; phi3's context keys come from other members.
+    // rope.scaling.finetuned has no effect.
     if (is_about_file || entry.key.ends_with("rope.scaling.finetuned")) continue;
     const GgufEntry* own = ours->find(entry.key);
     ASSERT_NE(own, nullptr) << entry.key;
@@ -111,7 +98,7 @@ TEST_P(Convert, there_and_back_gives_the_same_bits) {
   to_directory(dir / "out.gguf", dir / "back");
   const auto before = SafetensorsFile::open(fixture() + "/model.safetensors");
   const auto after = SafetensorsFile::open(dir / "back/model.safetensors");
-  const bool has_offset = opened(fixture()).config.norm_offset != 0;
+  const bool has_offset = open_without_tokenizer(fixture()).config.norm_offset != 0;
   for (const TensorEntry& entry : after->entries()) {
     const Tensor a = before->read(entry.name), b = after->read(entry.name);
     if (has_offset && entry.name.ends_with("norm.weight")) continue;
@@ -127,9 +114,10 @@ TEST_P(Convert, back_and_there_gives_the_same_file) {
   expect_same_tensors(dir / "out.gguf", fixture() + "/model.gguf");
 }
 
-INSTANTIATE_TEST_SUITE_P(models, Convert, testing::ValuesIn(fixture_names()), [](const auto& name) {
-  return name.param;
-});
+INSTANTIATE_TEST_SUITE_P(models,
+                         Convert,
+                         testing::ValuesIn(gguf_fixture_names()),
+                         [](const auto& name) { return name.param; });
 
 TEST(ConvertTypes, matrices_get_the_type_and_vectors_stay_f32) {
   const Folder dir;
@@ -138,7 +126,7 @@ TEST(ConvertTypes, matrices_get_the_type_and_vectors_stay_f32) {
   for (const GgmlType type : writable_ggml_types()) {
     const std::string out = dir / (std::string("out-") + name_of(type) + ".gguf");
     to_gguf(dir.path(), out, type);
-    const ModelFiles files = opened(dir.path());
+    const ModelFiles files = open_without_tokenizer(dir.path());
     const auto file = GgufFile::open(out);
     const auto tensors = by_name(*file);
     for (const TensorSpec& spec : tensors_of(files.config)) {
@@ -156,14 +144,16 @@ TEST(ConvertTypes, matrices_get_the_type_and_vectors_stay_f32) {
 }
 
 TEST(ConvertTypes, rows_that_are_no_whole_blocks_become_f16) {
-  const Folder dir;
-  const std::vector<std::string> notices =
-      to_gguf(kFixtures + "/qwen3", dir / "out.gguf", GgmlType::Q8_0);
-  const auto file = GgufFile::open(dir / "out.gguf");
-  EXPECT_STREQ(by_name(*file).at("token_embd.weight")->type->name, "F16");
-  EXPECT_STREQ(by_name(*file).at("blk.0.attn_output.weight")->type->name, "Q8_0");
-  ASSERT_FALSE(notices.empty());
-  EXPECT_THAT(notices[0], HasSubstr("token_embd.weight: F16"));
+  for (const char* from : {"/qwen3", "/qwen3/model.gguf"}) {
+    const Folder dir;
+    const std::vector<std::string> notices =
+        to_gguf(kGgufFixtures + from, dir / "out.gguf", GgmlType::Q8_0);
+    const auto file = GgufFile::open(dir / "out.gguf");
+    EXPECT_STREQ(by_name(*file).at("token_embd.weight")->type->name, "F16");
+    EXPECT_STREQ(by_name(*file).at("blk.0.attn_output.weight")->type->name, "Q8_0");
+    ASSERT_FALSE(notices.empty()) << from;
+    EXPECT_THAT(notices[0], HasSubstr("token_embd.weight: F16"));
+  }
 }
 
 TEST(ConvertTypes, a_gguf_file_gets_another_type) {
@@ -182,7 +172,8 @@ TEST(ConvertTypes, quantised_weights_become_f32_in_a_directory) {
   write_small_model(dir, small_config());
   to_gguf(dir.path(), dir / "q.gguf", GgmlType::Q4_0);
   to_directory(dir / "q.gguf", dir / "back");
-  const ModelFiles quantised = opened(dir / "q.gguf"), back = opened(dir / "back");
+  const ModelFiles quantised = open_without_tokenizer(dir / "q.gguf"),
+                   back = open_without_tokenizer(dir / "back");
   EXPECT_EQ(quantised.stored_type, "Q4_0");
   EXPECT_EQ(quantised.stored_dtype, kernels::DType::BF16);
   EXPECT_EQ(back.stored_dtype, kernels::DType::F32);
@@ -196,8 +187,12 @@ TEST(ConvertTypes, a_cancelled_conversion_leaves_no_file) {
   const Folder out;
   std::vector<std::string> notices;
   const auto cancel = [](std::int64_t done, std::int64_t) { return done < 50'000; };
-  EXPECT_THAT(refusal([&] { write_gguf(opened(dir.path()), out / "x.gguf", {}, cancel, notices); },
-                      ErrorCode::Cancelled),
+  EXPECT_THAT(refusal(
+                  [&] {
+                    write_gguf(open_without_tokenizer(dir.path()), out / "x.gguf", {}, cancel,
+                               notices);
+                  },
+                  ErrorCode::Cancelled),
               HasSubstr("cancelled"));
   EXPECT_TRUE(fs::is_empty(out.path()));
 }
@@ -212,7 +207,8 @@ TEST_P(ConvertConfig, is_kept) {
   GetParam().second(config);
   write_small_model(dir, config);
   to_gguf(dir.path(), dir / "out.gguf");
-  const ModelFiles before = opened(dir.path()), after = opened(dir / "out.gguf");
+  const ModelFiles before = open_without_tokenizer(dir.path()),
+                   after = open_without_tokenizer(dir / "out.gguf");
   EXPECT_EQ(config_json(after.config, kernels::DType::BF16),
             config_json(before.config, kernels::DType::BF16));
   EXPECT_EQ(after.config.max_seq_len, before.config.max_seq_len);
@@ -302,8 +298,9 @@ void expect_tokens_kept(const Folder& dir) {
   const Folder out;
   to_gguf(dir.path(), out / "m.gguf");
   to_directory(out / "m.gguf", out / "back");
-  const ModelFiles first = opened(dir.path()), gguf = opened(out / "m.gguf"),
-                   back = opened(out / "back");
+  const ModelFiles first = open_without_tokenizer(dir.path()),
+                   gguf = open_without_tokenizer(out / "m.gguf"),
+                   back = open_without_tokenizer(out / "back");
   expect_same_tokens(*gguf.tokenizer, *first.tokenizer);
   expect_same_tokens(*back.tokenizer, *first.tokenizer);
   EXPECT_EQ(gguf.chat_template, first.chat_template);
@@ -417,7 +414,8 @@ TEST(ConvertTokenizers, patterns_without_a_name_are_refused) {
 TEST(ConvertTokenizers, other_kinds_of_a_gguf_file_are_left_out_with_a_notice) {
   const Folder dir;
   std::vector<std::string> notices;
-  write_directory(opened(kFixtures + "/qwen3/model.gguf"), dir / "out", {}, {}, notices);
+  write_directory(open_without_tokenizer(kGgufFixtures + "/qwen3/model.gguf"), dir / "out", {}, {},
+                  notices);
   ASSERT_EQ(notices.size(), 1U);
   EXPECT_THAT(notices[0], HasSubstr("the directory has no tokenizer"));
 }

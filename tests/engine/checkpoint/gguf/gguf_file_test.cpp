@@ -13,6 +13,7 @@
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "tests/support/files.h"
 #include "tests/support/models/gguf_bytes.h"
+#include "tests/support/needs.h"
 #include "tests/support/refusal.h"
 
 namespace engine::test {
@@ -282,7 +283,7 @@ TEST(Gguf, offsets_beyond_4_gib_are_read) {  // GG22
   const auto at = static_cast<off_t>(start.size() + 4 * n);
   const bool written = ::pwrite(fd, "wxyz", 4, at) == 4;
   ::close(fd);
-  if (!written) GTEST_SKIP() << "no sparse files here";
+  NEEDS(written, "no sparse files here");
   EXPECT_EQ(GgufFile::open(dir / "x.gguf")->tensors()[1].bytes, "wxyz");
 }
 
@@ -296,7 +297,7 @@ TEST(Gguf, the_architecture_is_a_name) {  // GG24
   }
 }
 
-// Every byte of a valid file set to other values: read or refused, without undefined behaviour.
+// Sets every byte of a valid file to other values; each file is read or refused.
 TEST(Gguf, altered_files_are_read_or_refused) {
   GgufBytes bytes = small();
   bytes.texts("x.words", {"one", "two"}).f32s("x.scores", {1, 2}).u32("general.alignment", 32);

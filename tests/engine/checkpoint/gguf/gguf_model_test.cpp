@@ -16,6 +16,7 @@
 #include "engine/store/weights_hash.h"
 #include "tests/support/files.h"
 #include "tests/support/models/gguf_bytes.h"
+#include "tests/support/models/gguf_fixtures.h"
 #include "tests/support/refusal.h"
 
 namespace engine::test {
@@ -23,25 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
-
-const std::string kFixtures = DECOSCOPE_SOURCE_DIR "/tests/fixtures/gguf";
-
-ModelFiles opened(const std::string& path) {
-  return open_model(path, {.needs_tokenizer = false});
-}
-
-std::vector<std::string> fixture_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kFixtures))
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
-  std::ranges::sort(names);
-  return names;
-}
 
 class GgufModel : public testing::TestWithParam<std::string> {
  protected:
-  std::string directory() const { return kFixtures + "/" + GetParam(); }
+  std::string directory() const { return kGgufFixtures + "/" + GetParam(); }
 };
 
 // The members of config.json that matter to the forward pass. Mistral's and LLaMA's are one
@@ -57,7 +45,8 @@ std::string shown(ModelConfig config) {
 }
 
 TEST_P(GgufModel, has_the_configuration_of_its_directory) {
-  const ModelFiles gguf = opened(directory() + "/model.gguf"), hf = opened(directory());
+  const ModelFiles gguf = open_without_tokenizer(directory() + "/model.gguf"),
+                   hf = open_without_tokenizer(directory());
   EXPECT_EQ(shown(gguf.config), shown(hf.config));
   EXPECT_EQ(gguf.config.max_seq_len, hf.config.max_seq_len);
   EXPECT_EQ(gguf.stored_dtype, kernels::DType::BF16);
@@ -65,7 +54,8 @@ TEST_P(GgufModel, has_the_configuration_of_its_directory) {
 }
 
 TEST_P(GgufModel, has_the_weights_of_its_directory) {
-  const ModelFiles gguf = opened(directory() + "/model.gguf"), hf = opened(directory());
+  const ModelFiles gguf = open_without_tokenizer(directory() + "/model.gguf"),
+                   hf = open_without_tokenizer(directory());
   for (const TensorSpec& spec : tensors_of(hf.config)) {
     const std::vector<float> found = f32_of(gguf.tensors->read(spec.name));
     const std::vector<float> expected = f32_of(hf.tensors->read(spec.name));
@@ -83,7 +73,7 @@ TEST_P(GgufModel, has_the_weights_of_its_directory) {
 
 INSTANTIATE_TEST_SUITE_P(converted,
                          GgufModel,
-                         testing::ValuesIn(fixture_names()),
+                         testing::ValuesIn(gguf_fixture_names()),
                          [](const auto& name) { return name.param; });
 
 // ---- a small model made by hand
@@ -106,16 +96,18 @@ GgufBytes metadata() {
   return bytes;
 }
 
-// Adds the tensors of one layer; matrices are F32 but for the embedding.
-GgufBytes& add_tensors(GgufBytes& bytes, std::uint32_t type = kF32) {
+// Adds the tensors of one layer; `type` is that of the embedding, all others are F32.
+GgufBytes& add_tensors(GgufBytes& bytes,
+                       std::uint32_t type = kF32,
+                       std::uint64_t n_tokens = kVocab) {
   const auto matrix = [&](const char* name, std::uint64_t n_in, std::uint64_t n_out) {
     bytes.tensor(name, {n_in, n_out}, kF32, floats(n_in * n_out));
   };
   const auto norm = [&](const char* name) { bytes.tensor(name, {kDim}, kF32, floats(kDim)); };
-  const std::size_t n_bytes = type == kF32   ? kDim * kVocab * 4
-                              : type == kF16 ? kDim * kVocab * 2
-                                             : kVocab * 34;
-  bytes.tensor("token_embd.weight", {kDim, kVocab}, type, std::string(n_bytes, '\x11'));
+  const std::size_t n_bytes = type == kF32   ? kDim * n_tokens * 4
+                              : type == kF16 ? kDim * n_tokens * 2
+                                             : n_tokens * 34;
+  bytes.tensor("token_embd.weight", {kDim, n_tokens}, type, std::string(n_bytes, '\x11'));
   norm("blk.0.attn_norm.weight");
   matrix("blk.0.attn_q.weight", kDim, kDim);
   matrix("blk.0.attn_k.weight", kDim, kDim / 2);
@@ -137,7 +129,7 @@ GgufBytes usual() {
 std::string refused(GgufBytes bytes) {
   const Folder dir;
   write_file(dir / "m.gguf", bytes.bytes());
-  const std::string message = refusal([&] { opened(dir / "m.gguf"); });
+  const std::string message = refusal([&] { open_without_tokenizer(dir / "m.gguf"); });
   EXPECT_THAT(message, AllOf(HasSubstr("m.gguf: "), HasSubstr("found "), HasSubstr("expected ")));
   return message;
 }
@@ -156,7 +148,7 @@ TEST(GgufModels, a_small_file_opens) {
   bytes.text("tokenizer.chat_template", "{{ messages }}").u32("tokenizer.ggml.eos_token_id", 3);
   write_file(dir / "Small.Q8_0.gguf",
              add_tensors(bytes, kQ8).tensor("extra", {1}, 0, "abcd").bytes());
-  const ModelFiles files = opened(dir / "Small.Q8_0.gguf");
+  const ModelFiles files = open_without_tokenizer(dir / "Small.Q8_0.gguf");
   EXPECT_EQ(files.name, "Small.Q8_0");
   EXPECT_EQ(files.config.n_heads, 4);
   EXPECT_EQ(files.config.n_kv_heads, 2);
@@ -176,11 +168,13 @@ TEST(GgufModels, a_small_file_opens) {
 
 TEST(GgufModels, the_dtype_is_that_of_most_weights) {
   const Folder dir;
-  GgufBytes bytes = usual();
-  bytes.tensor("output.weight", {kDim, 4 * kVocab}, kF16, std::string(8 * kDim * kVocab, '\1'));
-  write_file(dir / "m.gguf", add_tensors(bytes, kF16).bytes());
-  EXPECT_THAT(refusal([&] { opened(dir / "m.gguf"); }),
-              HasSubstr("\"output.weight\": found [160, 32]"));
+  for (const std::uint64_t n_tokens :
+       {kVocab, 10 * kVocab}) {  // the other weights: 6 matrices of 32 x 32
+    GgufBytes bytes = usual();
+    write_file(dir / "m.gguf", add_tensors(bytes, kF16, n_tokens).bytes());
+    EXPECT_EQ(open_without_tokenizer(dir / "m.gguf").stored_dtype,
+              n_tokens == kVocab ? kernels::DType::F32 : kernels::DType::F16);
+  }
 }
 
 TEST(GgufModels, other_architectures_are_refused_by_name) {  // GG24
@@ -223,10 +217,23 @@ TEST(GgufModels, per_layer_counts_are_equal_and_as_many_as_layers) {  // GG25
     return add_tensors(bytes);
   };
   EXPECT_THAT(refused(with({4, 4})), HasSubstr("head_count\": found 2 values, expected one value"));
-  EXPECT_THAT(refused(with({})), HasSubstr("found 0 values"));
+  EXPECT_THAT(refused(with({})), HasSubstr("head_count\": found an empty array"));
+  for (const char* key : {"llama.block_count", "llama.expert_count"}) {
+    GgufBytes bytes = metadata();
+    bytes.i32s(key, {});
+    EXPECT_THAT(refused(add_tensors(bytes)), HasSubstr(fmt::format("{}\": found an empty", key)));
+  }
   const Folder dir;
   write_file(dir / "m.gguf", with({4}).bytes());
-  EXPECT_EQ(opened(dir / "m.gguf").config.n_heads, 4);
+  EXPECT_EQ(open_without_tokenizer(dir / "m.gguf").config.n_heads, 4);
+}
+
+TEST(GgufModels, heads_have_at_least_two_dimensions) {
+  GgufBytes bytes = metadata();
+  bytes.u32("llama.block_count", 1).u32("llama.attention.head_count", kDim);
+  bytes.tensor("rope_freqs.weight", {0}, kF32, "");
+  EXPECT_THAT(refused(add_tensors(bytes)),
+              HasSubstr("head_count\": found 32, expected at most half"));
 }
 
 TEST(GgufModels, token_ids_are_in_the_vocabulary) {  // GG29
@@ -241,7 +248,10 @@ TEST(GgufModels, token_ids_are_in_the_vocabulary) {  // GG29
 TEST(GgufModels, tensors_of_other_types_and_shapes_are_refused) {
   GgufBytes types = usual();
   types.tensor("token_embd.weight", {256, kVocab}, 16, std::string(66 * kVocab, '\0'));
-  EXPECT_THAT(refused(types), HasSubstr("token_embd.weight"));
+  EXPECT_THAT(refused(types), HasSubstr("token_embd.weight\": found the type IQ2_XXS"));
+  GgufBytes shape = usual();
+  shape.tensor("output.weight", {kDim, 4 * kVocab}, kF32, floats(4 * kDim * kVocab));
+  EXPECT_THAT(refused(add_tensors(shape)), HasSubstr("\"output.weight\": found [160, 32]"));
   GgufBytes missing = usual();
   missing.tensor("token_embd.weight", {kDim, kVocab}, kF32, floats(kDim * kVocab));
   EXPECT_THAT(refused(missing), HasSubstr("tensor \"blk.0.attn_norm.weight\": found none"));
@@ -252,7 +262,7 @@ TEST(GgufModels, weights_that_are_not_finite_are_reported) {  // GG34
   GgufBytes bytes = usual();
   bytes.tensor("output.weight", {kDim, kVocab}, kQ8, std::string(34 * kVocab, '\xFF'));
   write_file(dir / "m.gguf", add_tensors(bytes).bytes());
-  const ModelFiles files = opened(dir / "m.gguf");
+  const ModelFiles files = open_without_tokenizer(dir / "m.gguf");
   EXPECT_FALSE(non_finite_faults(*files.tensors, tensors_of(files.config)).empty());
 }
 
@@ -260,7 +270,7 @@ TEST(GgufModels, decoded_weights_are_rounded_to_the_dtype_of_their_use) {
   const Folder dir;
   GgufBytes bytes = usual();
   write_file(dir / "m.gguf", add_tensors(bytes, kQ8).bytes());
-  const ModelFiles files = opened(dir / "m.gguf");
+  const ModelFiles files = open_without_tokenizer(dir / "m.gguf");
   const Tensor f32 = files.tensors->read("model.embed_tokens.weight");
   for (const kernels::DType dtype : {kernels::DType::BF16, kernels::DType::F16}) {
     const Tensor found = files.tensors->read_for("model.embed_tokens.weight", dtype);
@@ -280,9 +290,9 @@ TEST(GgufModels, the_hash_depends_on_the_stored_bytes) {
   write_file(dir / "a.gguf", add_tensors(f16, kF16).bytes());
   write_file(dir / "b.gguf", add_tensors(f32, kF32).bytes());
   fs::copy_file(dir / "a.gguf", dir / "c.gguf");
-  const std::string a = weights_hash(opened(dir / "a.gguf"));
-  EXPECT_NE(a, weights_hash(opened(dir / "b.gguf")));
-  EXPECT_EQ(a, weights_hash(opened(dir / "c.gguf")));
+  const std::string a = weights_hash(open_without_tokenizer(dir / "a.gguf"));
+  EXPECT_NE(a, weights_hash(open_without_tokenizer(dir / "b.gguf")));
+  EXPECT_EQ(a, weights_hash(open_without_tokenizer(dir / "c.gguf")));
 }
 
 // ---- split files
@@ -314,16 +324,23 @@ TEST(GgufModels, the_parts_of_a_split_model_are_one_model) {
   const Folder dir;
   write_first(dir);
   write_second(dir, 1, 2);
-  const ModelFiles files = opened(dir / part_name(1));
+  const ModelFiles files = open_without_tokenizer(dir / part_name(1));
   EXPECT_EQ(files.name, "m");
   ASSERT_EQ(files.notices.size(), 2U);
   EXPECT_THAT(files.notices[0], HasSubstr("\"extra\""));
 }
 
+TEST(GgufModels, the_name_of_the_first_part_gives_the_others) {
+  EXPECT_THAT(gguf_part_paths("a/m-00001-of-00002.gguf"),
+              ElementsAre("a/m-00001-of-00002.gguf", "a/m-00002-of-00002.gguf"));
+  for (const char* alone : {"a/m.gguf", "a/m-00002-of-00002.gguf", "m-00001-of-00000.gguf", "blob"})
+    EXPECT_THAT(gguf_part_paths(alone), ElementsAre(alone));
+}
+
 TEST(GgufModels, parts_that_do_not_belong_are_refused) {  // GG32
   const Folder dir;
   write_first(dir);
-  const auto message = [&] { return refusal([&] { opened(dir / part_name(1)); }); };
+  const auto message = [&] { return refusal([&] { open_without_tokenizer(dir / part_name(1)); }); };
   EXPECT_THAT(message(), AllOf(HasSubstr("m-00002-of-00002.gguf"), HasSubstr("part 2 of the 2")));
   write_second(dir, 0, 2);
   EXPECT_THAT(message(), HasSubstr("m-00002-of-00002.gguf: key \"split.no\": found 0, expected 1"));
@@ -334,10 +351,11 @@ TEST(GgufModels, parts_that_do_not_belong_are_refused) {  // GG32
   write_second(dir, 1, 2);
   write_first(dir, 99);
   EXPECT_THAT(message(), HasSubstr("found 12 tensors in all parts, expected 99"));
-  EXPECT_THAT(refusal([&] { opened(dir / part_name(2)); }),
+  EXPECT_THAT(refusal([&] { open_without_tokenizer(dir / part_name(2)); }),
               AllOf(HasSubstr("part 2 of 2"), HasSubstr("m-00001-of-00002.gguf")));
   fs::rename(dir / part_name(1), dir / "renamed.gguf");
-  EXPECT_THAT(refusal([&] { opened(dir / "renamed.gguf"); }), HasSubstr("file name"));
+  EXPECT_THAT(refusal([&] { open_without_tokenizer(dir / "renamed.gguf"); }),
+              HasSubstr("file name"));
 }
 
 TEST(GgufModels, files_are_recognised_by_name_or_content) {
