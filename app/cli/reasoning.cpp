@@ -87,7 +87,8 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
       ->each([&o](const std::string&) { o.penalty_given = true; })
       ->capture_default_str();
   add_defaults_option(*c, o.model);
-  add_chat_options(*c, o.chat, o.system);
+  CLI::Option* chat = add_chat_options(*c, o.chat, o.system);
+  c->get_option("--system")->needs(chat);
   c->add_flag("--drop-approximate", o.drop_approximate, "answer from the exact tokens only");
   c->add_flag("--find-bound", o.find_bound,
               "find the fewest iterations (stop=bound) that keep the accuracy on --count "

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/chat/chat_template.h"
 #include "engine/chat/encode_chat.h"
+#include "engine/chat/messages.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "kernels/error.h"
@@ -34,13 +35,15 @@ std::vector<ui::ChatStretch> stretches_of(const engine::Tokenizer& tokenizer,
 ui::ChatPreview preview_of(const engine::ChatTemplate& chat_template,
                            const engine::Tokenizer& tokenizer,
                            const std::string& prompt,
-                           const std::string& system) {
+                           const std::string& system,
+                           bool always) {
   constexpr std::chrono::milliseconds kPatience{1000};  // the window waits for it
-  if (engine::names_special_token(tokenizer, prompt))
-    return {.stretches = {}, .note = "The prompt names special tokens, so it is read as it is."};
-  std::vector<engine::ChatMessage> messages;
-  if (!system.empty()) messages.push_back({"system", system});
-  messages.push_back({"user", prompt});
+  if (!always && engine::names_special_token(tokenizer, prompt))
+    return {.stretches = {},
+            .note = std::string("The prompt names special tokens, so it is read as it is") +
+                    (system.empty() ? "." : ", which is not possible with a system message.")};
+  std::vector<engine::ChatMessage> messages = {{"user", prompt}};
+  engine::add_system_message(messages, system);
   try {
     const auto parts = engine::render_chat(
         chat_template, messages, engine::chat_settings_of(tokenizer), {.time = kPatience});
@@ -53,12 +56,13 @@ ui::ChatPreview preview_of(const engine::ChatTemplate& chat_template,
 
 }  // namespace
 
-std::function<ui::ChatPreview(const std::string&, const std::string&)> chat_preview(
+std::function<ui::ChatPreview(const std::string&, const std::string&, bool)> chat_preview(
     const engine::ModelFiles& files) {
   if (files.chat_template.empty() || !files.tokenizer) return {};
   return [chat_template = engine::ChatTemplate{files.chat_template, files.path},
-          tokenizer = files.tokenizer](const std::string& prompt, const std::string& system) {
-    return preview_of(chat_template, *tokenizer, prompt, system);
+          tokenizer = files.tokenizer](const std::string& prompt, const std::string& system,
+                                       bool always) {
+    return preview_of(chat_template, *tokenizer, prompt, system, always);
   };
 }
 

@@ -89,7 +89,7 @@ ui::CatalogModel catalog_model(const std::string& name,
   ui::CatalogModel model{.name = name, .path = path.string(), .source = source};
   try {
     describe(model, options);
-  } catch (const kernels::Error& error) {  // of decoscope.json
+  } catch (const std::exception& error) {  // an unreadable decoscope.json, or no memory
     model.unavailable = error.what();
   }
   return model;

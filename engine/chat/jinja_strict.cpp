@@ -5,15 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "engine/base/utf8.h"
 #include "engine/chat/jinja_text.h"
 #include "jinja/runtime.h"
 
@@ -56,7 +53,7 @@ Operand& operand_in(const statement_ptr& node) {
   return *static_cast<Operand*>(node.get());
 }
 
-statement_ptr held(statement_ptr&& node) {
+statement_ptr as_operand(statement_ptr&& node) {
   return std::make_unique<Operand>(std::move(node));
 }
 
@@ -83,7 +80,7 @@ std::optional<std::int64_t> bound_of(const statement_ptr& node, context& ctx) {
 /// x.name, x[index] and x[from:to].
 struct Member : jinja::member_expression {
   explicit Member(jinja::member_expression& m)
-      : member_expression(held(std::move(m.object)), std::move(m.property), m.computed) {
+      : member_expression(as_operand(std::move(m.object)), std::move(m.property), m.computed) {
     pos = m.pos;
   }
   value execute_impl(context& ctx) const override {
@@ -159,7 +156,7 @@ struct Call : jinja::call_expression {
 /// x | filter.
 struct Filter : jinja::filter_expression {
   explicit Filter(jinja::filter_expression& f)
-      : filter_expression(held(std::move(f.operand)), std::move(f.filter)) {
+      : filter_expression(as_operand(std::move(f.operand)), std::move(f.filter)) {
     pos = f.pos;
     const auto* call = as<jinja::call_expression>(filter);
     n_args_ = call ? call->args.size() : 0;
@@ -216,7 +213,7 @@ value remainder_of(const value& a, const value& b) {
 /// a + b, a ~ b and the other operators that compute.
 struct Arithmetic : jinja::binary_expression {
   explicit Arithmetic(jinja::binary_expression& b)
-      : binary_expression(b.op, held(std::move(b.left)), held(std::move(b.right))) {
+      : binary_expression(b.op, as_operand(std::move(b.left)), as_operand(std::move(b.right))) {
     pos = b.pos;
   }
   value execute_impl(context& ctx) const override {

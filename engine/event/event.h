@@ -38,6 +38,13 @@ struct ModelLoaded {
   bool drops_first_space = false;          // the first word of a text is decoded without its space
 };
 
+/// How a model read the text of a prompt.
+enum class ReadAs : std::uint8_t {
+  Unknown,  ///< in recordings of programs that did not record it
+  Chat,     ///< as a message, through the model's chat template
+  Raw,      ///< as it is
+};
+
 /// A run began: one prompt decoded by one decoder, with all settings that its output depends on.
 struct RunStarted {
   Nanoseconds t = 0;
@@ -63,6 +70,8 @@ struct RunStarted {
   std::vector<std::string> stop_texts;  // the text ends before the first of them
   std::vector<TokenId> stop_ids;        // the run ends at any of them
   bool no_special = false;              // names of control symbols in the prompt were read as text
+  ReadAs read_as = ReadAs::Unknown;
+  std::string system;  // the system message before the prompt; empty: none
 };
 
 /// Progress of a phase: done of total.

@@ -36,6 +36,7 @@ void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.first_approximate), visit(e.n_approximate);
   visit(e.stop_texts), visit(e.stop_ids);
   visit(e.no_special);
+  visit(e.read_as), visit(e.system);
 }
 
 /// Fields of Phase.

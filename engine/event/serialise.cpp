@@ -26,6 +26,8 @@ constexpr std::array<const char*, std::variant_size_v<Event>> kKindNames{
 template <typename T>
 constexpr int kLastOf = 0;
 template <>
+constexpr int kLastOf<ReadAs> = static_cast<int>(ReadAs::Raw);
+template <>
 constexpr int kLastOf<RowFate> = static_cast<int>(RowFate::Window);
 template <>
 constexpr int kLastOf<TokenStatus> = static_cast<int>(TokenStatus::Approximate);

@@ -261,13 +261,33 @@ double CotReport::seconds() const {
   return sum;
 }
 
+namespace {
+
+/// Number of tokens that the chat template adds to a question, with the system message.
+std::size_t template_tokens(const Model& model,
+                            const CotSettings& settings,
+                            const std::string& question,
+                            std::size_t n_question_tokens) {
+  if (settings.chat != ChatMode::Chat) return 0;
+  const std::size_t n =
+      prompt_tokens_of(model, {.text = question, .chat = settings.chat, .system = settings.system})
+          .tokens.size();
+  return n - std::min(n, n_question_tokens);
+}
+
+}  // namespace
+
 int shots_that_fit(const Model& model,
                    const CotSettings& settings,
                    std::span<const Question> questions) {
   const TextReading reading{.symbols = !settings.no_special};
   std::size_t longest = 0;
-  for (const Question& question : questions)
-    longest = std::max(longest, model.tokenizer()->encode(question.record.prompt, reading).size());
+  std::string longest_question;
+  for (const Question& question : questions) {
+    const std::size_t n = model.tokenizer()->encode(question.record.prompt, reading).size();
+    if (n > longest) longest = n, longest_question = question.record.prompt;
+  }
+  longest += template_tokens(model, settings, longest_question, longest);
   const auto tail = static_cast<std::size_t>(settings.max_tokens + 2 * kAnswerTokens);
   int n = 0;
   for (std::size_t i = 1; i <= settings.exemplars.size(); i++) {

@@ -224,13 +224,18 @@ void Engine::start(const StartRun& command) {
   std::vector<RunBegun> runs;
   // makes all events before emitting the first, because an option may be refused
   std::vector<RunStarted> started;
+  // Lanes of a model share one prefill, so they share one rendering: a template may write the time.
+  std::map<const LoadedModel*, PromptTokens> prompts;
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
     const RunModels& own = models[runs.size()];
-    set_prompt(request, prompt_tokens_of(*own.target.model, {.text = command.prompt,
-                                                             .chat = command.chat,
-                                                             .system = system_for(own, command),
-                                                             .symbols = !command.no_special}));
+    if (!prompts.contains(&own.target))
+      prompts[&own.target] =
+          prompt_tokens_of(*own.target.model, {.text = command.prompt,
+                                               .chat = command.chat,
+                                               .system = system_for(own, command),
+                                               .symbols = !command.no_special});
+    set_prompt(request, prompts.at(&own.target));
     check_stops(*own.target.model, request.stop_texts, request.stop_ids);
     request.race = race;
     request.lane = static_cast<int>(runs.size());

@@ -92,9 +92,8 @@ class Engine {
   void describe_once(const RunModels& models);
   void keep_tracked(const RunTracker& tracker, const ModelRequest& model);
   void fail_reasoning(const RunTracker& tracker, const Failure& failure);
-  /// Queues a command that arrived while the engine was busy. @return  true if it is a stop
-  ///                                                                   command, which also drops
-  ///                                                                   the queued starts
+  /// Queues a command that arrived while the engine was busy.
+  /// @return  true if it is a stop command, which also drops the queued starts
   bool queue_command(Command command);
   /// Queues the commands that have arrived. @return  true if one of them was a stop command
   bool stop_requested();

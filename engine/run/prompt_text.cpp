@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/chat/chat_template.h"
 #include "engine/chat/encode_chat.h"
+#include "engine/chat/messages.h"
 #include "engine/model/model.h"
 #include "engine/run/run.h"
 
@@ -35,9 +36,7 @@ void check_raw(const PromptText& prompt, const std::string& why) {
 std::vector<ChatMessage> conversation_of(const PromptText& prompt) {
   std::vector<ChatMessage> messages = prompt.messages;
   if (messages.empty()) messages.push_back({"user", prompt.text});
-  const bool has_system = messages.front().role == "system";
-  if (!prompt.system.empty() && !has_system)
-    messages.insert(messages.begin(), {"system", prompt.system});
+  add_system_message(messages, prompt.system);
   return messages;
 }
 
@@ -46,11 +45,13 @@ std::vector<ChatMessage> conversation_of(const PromptText& prompt) {
 PromptTokens prompt_tokens_of(const Model& model, const PromptText& prompt) {
   if (const std::string why = why_no_chat(model, prompt); !why.empty()) {
     check_raw(prompt, why);
-    return {tokenize_prompt(model, prompt.text, prompt.symbols), {}};
+    return {tokenize_prompt(model, prompt.text, prompt.symbols), {}, {}};
   }
-  const std::vector<ChatPart> parts = render_chat(model.chat_template(), conversation_of(prompt),
-                                                  chat_settings_of(*model.tokenizer()));
-  PromptTokens read = {encode_chat(*model.tokenizer(), parts), text_of(parts)};
+  const std::vector<ChatMessage> messages = conversation_of(prompt);
+  const std::vector<ChatPart> parts =
+      render_chat(model.chat_template(), messages, chat_settings_of(*model.tokenizer()));
+  PromptTokens read = {encode_chat(*model.tokenizer(), parts), text_of(parts),
+                       system_message_of(messages)};
   check_prompt_length(model, read.tokens.size());
   return read;
 }
@@ -58,6 +59,7 @@ PromptTokens prompt_tokens_of(const Model& model, const PromptText& prompt) {
 void set_prompt(RunRequest& run, PromptTokens prompt) {
   run.prompt_tokens = std::move(prompt.tokens);
   run.rendered_prompt = std::move(prompt.rendered);
+  run.system = std::move(prompt.system);
 }
 
 }  // namespace engine

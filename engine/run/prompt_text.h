@@ -27,6 +27,7 @@ struct PromptText {
 struct PromptTokens {
   std::vector<TokenId> tokens;
   std::string rendered;  // what the chat template made of the prompt; empty: it was read as it is
+  std::string system;    // the system message in `rendered`; empty: none
 };
 
 /// Renders and tokenizes a prompt.
@@ -34,7 +35,7 @@ struct PromptTokens {
 ///                          it, or without a tokenizer
 /// @throws Error(BadInput)  as render_chat() and tokenize_prompt()
 PromptTokens prompt_tokens_of(const Model& model, const PromptText& prompt);
-/// Gives a run the prompt's tokens and rendered text.
+/// Gives a run the prompt's tokens, rendered text and system message.
 void set_prompt(RunRequest& run, PromptTokens prompt);
 
 }  // namespace engine

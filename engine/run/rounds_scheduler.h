@@ -47,8 +47,9 @@ class RoundsScheduler : public Scheduler {
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override;
   /// figures_of(), and:
-  ///     branches, most_branches                  the allowed number, and the largest number that
-  ///     was active at one time drafts, verifications, longest_queue
+  ///     branches                                 the largest number that is allowed
+  ///     most_branches                            the largest number that was active at one time
+  ///     drafts, verifications, longest_queue
   ///     wait_for_target_ms, wait_for_draft_ms    of branches
   ///     target_idle_ms, draft_idle_ms
   ///     draft_prefill_ms                         the draft's part of prefill_ms
@@ -59,10 +60,9 @@ class RoundsScheduler : public Scheduler {
   ///     overlap                                  (compute of both models, including prompts) /
   ///                                              wall; 1 if nothing overlapped
   ///     overlapped                               share of verifications during which the draft was
-  ///                                              allowed to work overlap_chosen, overlap_looks,
-  ///                                              overlap_changes, overlapped_round_ms,
-  ///                                              in_turn_round_ms of overlap=auto, once it has
-  ///                                              measured
+  ///                                              allowed to work
+  /// and with overlap=auto, once it has measured: overlap_chosen, overlap_looks, overlap_changes,
+  /// overlapped_round_ms, in_turn_round_ms.
   std::map<std::string, double> figures() const override;
 
  private:

@@ -257,6 +257,8 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   event.stop_texts = request.stop_texts;
   event.stop_ids = request.stop_ids;
   event.no_special = request.no_special;
+  event.read_as = request.rendered_prompt.empty() ? ReadAs::Raw : ReadAs::Chat;
+  event.system = request.system;
   return event;
 }
 

@@ -41,6 +41,7 @@ struct RunRequest {
   bool no_special = false;
   // what the chat template made of the prompt; empty: the prompt was read as it is
   std::string rendered_prompt = {};
+  std::string system = {};  // the system message in rendered_prompt; empty: none
 };
 
 /// The first difference between a run and plain decoding. A margin is the score of the token that

@@ -151,11 +151,14 @@ class RunTrace {
       text += std::exchange(comma, ",") + json_quoted(name) + ":" + json_quoted(value);
     }
     text += "},\"prompt_hash\":" + json_quoted(hash_of(s.prompt));
+    if (s.read_as != ReadAs::Unknown)
+      text += s.read_as == ReadAs::Chat ? ",\"read_as\":\"chat\"" : ",\"read_as\":\"raw\"";
     if (s.n_approximate > 0)
       text += fmt::format(",\"first_approximate_prompt_token\":{},\"approximate_prompt_tokens\":{}",
                           s.first_approximate, s.n_approximate);
     if (!options_.prompt_text) return text + "}";
     text += ",\"prompt\":" + json_quoted(s.prompt);
+    if (!s.system.empty()) text += ",\"system\":" + json_quoted(s.system);
     if (s.n_approximate > 0)
       text += ",\"approximate_prompt\":" +
               json_quoted(timeline_.bytes_of(run_, run_.approximate_of_prompt()));

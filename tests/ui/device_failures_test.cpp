@@ -125,6 +125,14 @@ TEST(FailedDevice, messages_name_settings_instead_of_options) {
             "temperature 0.6: not applied; a button of Setup's sampling applies them");
   EXPECT_EQ(ui::for_window("name the folder of the sets with --data DIR or in DECOSCOPE_DATA"),
             "name the folder of the sets in DECOSCOPE_DATA, before the program starts");
+  EXPECT_EQ(ui::for_window("--system: not possible: the prompt names special tokens, so it is "
+                           "taken as it is; --chat makes a message of it"),
+            "a system message: not possible: the prompt names special tokens, so it is taken as it "
+            "is; symbols as text in Setup makes a message of it");
+  EXPECT_EQ(ui::for_window("--chat: not possible: toy has no chat template"),
+            "read as chat: not possible: toy has no chat template");
+  EXPECT_EQ(ui::for_window("expected messages that it takes; --raw takes the prompt as it is"),
+            "expected messages that it takes; raw in Setup takes the prompt as it is");
   EXPECT_EQ(ui::for_window("a file --named so"), "a file --named so");
   Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));

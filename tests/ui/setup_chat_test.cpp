@@ -3,22 +3,31 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/queue.h"
+#include "engine/event/recording/recording.h"
+#include "engine/event/timeline/timeline.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/streams.h"
 #include "ui/files/setup_form.h"
+#include "ui/prepare/recorded_setup.h"
+#include "ui/prepare/use_again.h"
 #include "ui/shell/catalog.h"
 
 namespace {
 
 using namespace ui;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 /// A catalog whose first model has a template.
 Catalog chatty(int* n_rendered = nullptr) {
   Catalog catalog = streams::catalog();
-  catalog.models.front().chat = [n_rendered](const std::string& prompt, const std::string& system) {
+  catalog.models.front().chat = [n_rendered](const std::string& prompt, const std::string& system,
+                                             bool always) {
     if (n_rendered) ++*n_rendered;
+    if (always)
+      return ChatPreview{.stretches = {}, .note = "always; --raw takes the prompt as it is"};
     return ChatPreview{.stretches = {{"<|im_start|>", true},
                                      {"user\n" + system + prompt, false},
                                      {"<|im_end|>", true}},
@@ -63,6 +72,84 @@ class Window {
   Shell shell;
 };
 
+constexpr auto kUnknown = engine::ReadAs::Unknown, kChat = engine::ReadAs::Chat,
+               kRaw = engine::ReadAs::Raw;
+
+/// A race whose two lanes read the prompt as given.
+engine::Timeline recorded(engine::ReadAs first, engine::ReadAs second, const std::string& system) {
+  engine::Timeline timeline;
+  int lane = 0;
+  for (engine::Event& event : streams::race({"ar", "jacobi"})) {
+    if (auto* started = std::get_if<engine::RunStarted>(&event)) {
+      started->read_as = lane++ == 0 ? first : second;
+      if (started->read_as == kChat) started->system = system;
+    }
+    timeline.apply(event);
+  }
+  return timeline;
+}
+
+/// The form after "Use these settings" for the last lane.
+SetupForm reused(const engine::Timeline& timeline, const Catalog& catalog) {
+  SetupForm form = first_form(catalog, catalog.models.front().name);
+  form.chat = engine::ChatMode::Raw;
+  form.system = "mine";
+  use_again(form, catalog, timeline, timeline.runs()[1]);
+  return form;
+}
+
+TEST(SetupChat, reuse_copies_how_the_prompt_was_read) {
+  const SetupForm chat = reused(recorded(kChat, kChat, "Be short."), chatty());
+  EXPECT_EQ(chat.chat, engine::ChatMode::Chat) << "also if the prompt names special tokens";
+  EXPECT_EQ(chat.system, "Be short.");
+  const SetupForm raw = reused(recorded(kRaw, kRaw, ""), chatty());
+  EXPECT_EQ(raw.chat, engine::ChatMode::Raw);
+  EXPECT_EQ(raw.system, "");
+  const SetupForm both = reused(recorded(kChat, kRaw, "Be short."), chatty());
+  EXPECT_EQ(both.chat, engine::ChatMode::Auto) << "the model of one lane has no template";
+  EXPECT_EQ(both.system, "Be short.");
+  EXPECT_EQ(reused(recorded(kRaw, kRaw, ""), streams::catalog()).chat, engine::ChatMode::Auto)
+      << "without a template every prompt is read as it is";
+}
+
+TEST(SetupChat, another_model_without_a_template_is_read_raw) {
+  const Catalog catalog = chatty();
+  SetupForm form = reused(recorded(kChat, kChat, ""), catalog);
+  choose_model(form, catalog, catalog.models.back().name);
+  EXPECT_EQ(command_of(form, false).chat, engine::ChatMode::Auto);
+}
+
+std::vector<std::string> rows_of(const engine::Timeline& timeline) {
+  std::vector<std::string> rows;
+  for (const Fact& row : recorded_setup(timeline, timeline.race(1), chatty()).rows)
+    if (row.label.ends_with("read as") || row.label == "system")
+      rows.push_back(row.label + ": " + row.value);
+  return rows;
+}
+
+TEST(SetupChat, the_recorded_setup_has_how_the_prompt_was_read) {
+  EXPECT_THAT(rows_of(recorded(kChat, kChat, "Be\nshort.")),
+              ElementsAre("read as: chat", "system: Be\nshort."));
+  EXPECT_THAT(rows_of(recorded(kRaw, kChat, "Be short.")),
+              ElementsAre("read as: raw", "B read as: chat", "system: Be short."));
+}
+
+// Recorded before the fields existed.
+TEST(SetupChat, an_old_recording_opens_as_before) {
+  engine::EventList events;
+  const engine::RecordingReport report =
+      engine::read_recording(DECOSCOPE_SOURCE_DIR "/assets/recordings/first_race.pdrun", events);
+  EXPECT_EQ(report.notices(), std::vector<std::string>{});
+  engine::Timeline timeline;
+  for (const engine::Event& event : events.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  EXPECT_THAT(rows_of(timeline), IsEmpty());
+  const SetupForm form = reused(timeline, chatty());
+  EXPECT_EQ(form.chat, engine::ChatMode::Raw) << "as it was";
+  EXPECT_EQ(form.system, "mine");
+  EXPECT_EQ(reused(recorded(kUnknown, kUnknown, ""), chatty()).system, "mine");
+}
+
 TEST(SetupChat, models_without_a_template_show_nothing) {
   const Catalog catalog = streams::catalog();
   EXPECT_THAT(Window(catalog).said(), Not(HasSubstr("read as")));
@@ -77,6 +164,14 @@ TEST(SetupChat, the_rendered_prompt_is_shown) {
   window.shell.form().chat = engine::ChatMode::Raw;
   window.frames(2);
   EXPECT_THAT(window.said(), Not(HasSubstr("<|im_start|>")));
+}
+
+TEST(SetupChat, symbols_as_text_make_a_message_of_every_prompt) {
+  const Catalog catalog = chatty();
+  Window window(catalog);
+  window.shell.form().no_special = true;
+  window.frames(40);
+  EXPECT_THAT(window.said(), HasSubstr("always; raw in Setup takes the prompt as it is"));
 }
 
 TEST(SetupChat, a_prompt_is_rendered_when_typing_pauses) {

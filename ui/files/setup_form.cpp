@@ -34,8 +34,11 @@ void choose_model(SetupForm& form, const Catalog& catalog, const std::string& mo
   form.model_error.clear();
   form.draft.clear();
   form.heads.clear();
-  for (const CatalogModel& known : catalog.models)
-    if (known.name == model) form.scale = worthwhile_scale(known.n_params);
+  const CatalogModel* known = catalog.model(model);
+  if (!known) return;
+  form.scale = worthwhile_scale(known->n_params);
+  if (form.chat == engine::ChatMode::Chat && known->has_no_template())
+    form.chat = engine::ChatMode::Auto;
 }
 
 std::string draft_of(const SetupForm& form, const Catalog& catalog) {

@@ -24,6 +24,10 @@ std::string for_window(const std::string& message) {
       {"--max-tokens or --shots", "max tokens or examples shown"},
       {"with --data DIR or in DECOSCOPE_DATA", "in DECOSCOPE_DATA, before the program starts"},
       {"give --data or set DECOSCOPE_DATA", "set DECOSCOPE_DATA before the program starts"},
+      {"--chat: not possible", "read as chat: not possible"},
+      {"--system: not possible", "a system message: not possible"},
+      {"--chat makes a message of it", "symbols as text in Setup makes a message of it"},
+      {"--raw takes the prompt as it is", "raw in Setup takes the prompt as it is"},
       {"--split ", "split "},
       {"--level:", "level:"}};
   std::string text = message;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/text.h"
 #include "engine/event/stop_rules.h"
 #include "engine/event/timeline/timeline.h"
 
@@ -36,6 +37,24 @@ void add_decoders(std::vector<Fact>& rows,
     const char letter = static_cast<char>('A' + i % 26);
     rows.push_back(
         {fmt::format("{}  {}", letter, title_of(catalog, s.decoder)), options_words(s, catalog)});
+  }
+}
+
+void add_reading(std::vector<Fact>& rows, const std::vector<const engine::RunRecord*>& runs) {
+  const auto words = [](engine::ReadAs how) {
+    return how == engine::ReadAs::Chat ? "chat" : "raw";
+  };
+  const engine::ReadAs first = runs.front()->started.read_as;
+  if (first != engine::ReadAs::Unknown) rows.push_back({"read as", words(first)});
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    const engine::ReadAs own = runs[i]->started.read_as;
+    if (own != engine::ReadAs::Unknown && own != first)
+      rows.push_back({fmt::format("{} read as", static_cast<char>('A' + i % 26)), words(own)});
+  }
+  for (const engine::RunRecord* run : runs) {
+    if (run->started.system.empty()) continue;
+    rows.push_back({"system", engine::printable(run->started.system, engine::LineBreaks::Kept)});
+    break;  // of the first run, because runs that are shown together share it
   }
 }
 
@@ -86,6 +105,7 @@ RecordedSetup recorded_setup(const engine::Timeline& timeline,
   const engine::RunStarted& first = runs.front()->started;
   RecordedSetup setup{.prompt = first.prompt, .rows = {}};
   add_decoders(setup.rows, runs, catalog);
+  add_reading(setup.rows, runs);
   add_sampling(setup.rows, first);
   if (const engine::ModelLoaded* model = timeline.model(first.model)) add_model(setup.rows, *model);
   for (std::size_t i = 1; i < runs.size(); ++i) {

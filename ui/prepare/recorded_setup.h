@@ -17,7 +17,7 @@ namespace ui {
 /// The setup of one run or of the lanes of a race.
 struct RecordedSetup {
   std::string prompt;      // the prompt of the first run
-  std::vector<Fact> rows;  // decoders and their options, sampling, model
+  std::vector<Fact> rows;  // decoders and their options, reading of the prompt, sampling, model
 };
 
 /// Returns an option's value in words: a negative value may have a special meaning, such as "the target's".

@@ -72,6 +72,30 @@ void use_heads(SetupForm& form,
       form.heads[known.kind] = known.name;
 }
 
+// Chooses how the prompt is read, from the lanes of a race or one run. A form keeps its choice if the recording does not have it.
+void use_reading(SetupForm& form,
+                 const Catalog& catalog,
+                 const std::vector<const engine::RunRecord*>& lanes) {
+  const auto n_read_as = [&](engine::ReadAs how) {
+    return std::ranges::count_if(
+        lanes, [&](const engine::RunRecord* lane) { return lane->started.read_as == how; });
+  };
+  if (n_read_as(engine::ReadAs::Unknown) > 0) return;
+  const CatalogModel* known = catalog.model(form.model);
+  const auto n_chat = n_read_as(engine::ReadAs::Chat);
+  if (known && known->has_no_template())
+    form.chat = engine::ChatMode::Auto;
+  else if (n_chat == 0)
+    form.chat = engine::ChatMode::Raw;
+  else if (n_chat == std::ssize(lanes))
+    form.chat = engine::ChatMode::Chat;  // also if the prompt names special tokens
+  else
+    form.chat = engine::ChatMode::Auto;  // only some of the models have a template
+  form.system.clear();
+  for (const engine::RunRecord* lane : lanes)
+    if (form.system.empty()) form.system = lane->started.system;
+}
+
 }  // namespace
 
 void use_again(SetupForm& form,
@@ -90,6 +114,7 @@ void use_again(SetupForm& form,
   form.mode = SetupMode::Prompt;  // a run of a chain or tree is repeated as one prompt
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;
+  use_reading(form, catalog, s.race != 0 ? timeline.race(s.race) : std::vector{&run});
   form.live = {s.decoder, s.options};
   if (s.race != 0) {
     form.lanes.clear();

@@ -92,7 +92,12 @@ struct CatalogModel {
   bool is_read =
       true;  // false: its files are still being read; only name, path and source are known
   /// Renders a prompt in the model's chat template, which may take a second. No function: it has no template.
-  std::function<ChatPreview(const std::string& prompt, const std::string& system)> chat = {};
+  /// @param always  true: also a prompt that names special tokens, which is read as it is otherwise
+  std::function<ChatPreview(const std::string& prompt, const std::string& system, bool always)>
+      chat = {};
+
+  /// Returns true if the model's files are read and have no chat template.
+  bool has_no_template() const { return is_read && !chat; }
 };
 
 /// Draft heads.

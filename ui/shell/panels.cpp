@@ -12,13 +12,32 @@
 namespace ui {
 
 // One line for each panel, in the order of tabs and of F6.
-#define PANELS(panel)                                                                              \
-  panel(kSetupPanel) panel(kRunsPanel) panel(kTextPanel) panel(kTrajectoryPanel) panel(kPoolPanel) \
-      panel(kTreePanel) panel(kMaskPanel) panel(kDistributionsPanel) panel(kAgreementPanel)        \
-          panel(kThoughtsPanel) panel(kLanesPanel) panel(kGanttPanel) panel(kSchedulePanel)        \
-              panel(kLogPanel) panel(kDifferencePanel) panel(kNumbersPanel) panel(kInspectorPanel) \
-                  panel(kMachinePanel) panel(kTrainingPanel) panel(kLossPanel) panel(kProbesPanel) \
-                      panel(kPacePanel) panel(kProbeTrajectoryPanel)
+// clang-format off
+#define PANELS(panel)          \
+  panel(kSetupPanel)           \
+  panel(kRunsPanel)            \
+  panel(kTextPanel)            \
+  panel(kTrajectoryPanel)      \
+  panel(kPoolPanel)            \
+  panel(kTreePanel)            \
+  panel(kMaskPanel)            \
+  panel(kDistributionsPanel)   \
+  panel(kAgreementPanel)       \
+  panel(kThoughtsPanel)        \
+  panel(kLanesPanel)           \
+  panel(kGanttPanel)           \
+  panel(kSchedulePanel)        \
+  panel(kLogPanel)             \
+  panel(kDifferencePanel)      \
+  panel(kNumbersPanel)         \
+  panel(kInspectorPanel)       \
+  panel(kMachinePanel)         \
+  panel(kTrainingPanel)        \
+  panel(kLossPanel)            \
+  panel(kProbesPanel)          \
+  panel(kPacePanel)            \
+  panel(kProbeTrajectoryPanel)
+// clang-format on
 
 #define DECLARE(name) extern const Panel name;
 PANELS(DECLARE)

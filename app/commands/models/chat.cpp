@@ -24,8 +24,7 @@ std::vector<engine::ChatMessage> messages_of(const ModelCommandOptions& options)
       json.is(engine::JsonReader::Kind::Object) ? json.find("messages") : &json;
   const std::string place = engine::input_name(options.messages);
   auto messages = engine::messages_from(list ? *list : engine::Json(), place);
-  if (!options.system.empty() && messages.front().role != "system")
-    messages.insert(messages.begin(), {"system", options.system});
+  engine::add_system_message(messages, options.system);
   return messages;
 }
 

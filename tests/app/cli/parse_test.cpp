@@ -215,6 +215,9 @@ const std::vector<std::vector<std::string>> kCommands = {{},
                                                          {"model", "random"},
                                                          {"model", "tree"},
                                                          {"model", "scale"},
+                                                         {"model", "tokenize"},
+                                                         {"model", "chat"},
+                                                         {"model", "convert"},
                                                          {"model", "score"},
                                                          {"reason", "cot"},
                                                          {"reason", "tot"},
@@ -245,6 +248,12 @@ TEST(CommandLine, an_empty_word_is_refused) {
   EXPECT_TRUE(refusal_of({"trace", "convert", "a.pdrun", ""}).starts_with("out: found nothing"));
   EXPECT_TRUE(refusal_of({"data", "stats", ""}).starts_with("file: found nothing"));
   EXPECT_TRUE(refusal_of({"bench", "step", "--rows", ","}).starts_with("--rows: found none"));
+}
+
+TEST(CommandLine, a_system_message_needs_a_chat_template) {
+  EXPECT_EQ(refusal_of({"reason", "cot", "--system", "Short."}), "--system requires --chat");
+  EXPECT_EQ(refusal_of({"generate", "--prompt", "a", "--raw", "--system", "Short."}),
+            "--raw excludes --system");
 }
 
 TEST(CommandLine, an_option_is_not_the_value_of_another) {

@@ -97,6 +97,36 @@ TEST_F(Chat, verbose_prints_the_rendered_prompt) {
                                    "<s>[user] Hi</s>[assistant]\n"));
 }
 
+TEST_F(Chat, recordings_and_traces_keep_how_a_prompt_was_read) {
+  const auto read_as = [&](const std::string& options) {
+    const std::string record = folder + "/run.pdrun", trace = folder + "/run.json";
+    std::filesystem::remove(record);
+    std::filesystem::remove(trace);
+    result(options + " --prompt Hi --record " + record);
+    EXPECT_EQ(run("trace convert --with-prompt " + record + " " + trace).code, 0);
+    return json::parse(engine::test::read_file(trace))["metadata"]["runs"][0];
+  };
+  const json chat = read_as("--system Short.");
+  EXPECT_EQ(chat["read_as"], "chat");
+  EXPECT_EQ(chat["system"], "Short.");
+  EXPECT_EQ(chat["prompt"], "Hi");
+  const json raw = read_as("--raw");
+  EXPECT_EQ(raw["read_as"], "raw");
+  EXPECT_FALSE(raw.contains("system"));
+}
+
+TEST_F(Chat, refusals_are_one_line) {
+  const std::string file = file_with(R"({"messages": [{"role": 7, "content": "1"}]})");
+  const std::string none = " --model demo-target --prompt Hi ";
+  for (const Outcome& refused :
+       {generate("--prompt-file " + file), generate("--prompt \"Hi</s>\" --system Short."),
+        run("generate --chat" + none), run("compare --chat" + none),
+        run("generate --system Short." + none), run("generate --system=" + none)}) {
+    EXPECT_TRUE(refused.code == 2 || refused.code == 3) << refused.code << refused.err;
+    EXPECT_EQ(lines(refused.err), 1) << refused.err;
+  }
+}
+
 TEST_F(Chat, compare_renders_for_each_lane) {
   const Outcome outcome =
       run("compare --max-tokens 2 --json --prompt Hi --decoders ar,jacobi,ar@demo-target --model " +
@@ -112,6 +142,14 @@ TEST_F(Chat, reason_cot_can_ask_as_a_message) {
   const std::string cot = "reason cot --task kb --count 1 --shots 0 --max-tokens 4 --model ";
   EXPECT_EQ(run(cot + model() + " --chat --system Short.").code, 0);
   EXPECT_EQ(run(cot + "demo-target --chat").code, 2);
+}
+
+TEST_F(Chat, examples_leave_room_for_the_system_message) {
+  std::string words = "be";
+  for (int i = 0; i < 300; i++) words += " brief";
+  const Outcome outcome = run("reason cot --task kb --count 1 --max-tokens 4 --chat --model " +
+                              model() + " --system \"" + words + "\"");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
 TEST_F(Chat, bundled_models_have_no_template) {

@@ -22,17 +22,29 @@ TEST(Messages, roles_and_contents_are_read) {
             expected);
 }
 
+TEST(Messages, a_system_message_is_put_first) {
+  std::vector<ChatMessage> messages = {{"user", "Hi"}};
+  EXPECT_EQ(system_message_of(messages), "");
+  add_system_message(messages, "");
+  EXPECT_EQ(messages.size(), 1u);
+  add_system_message(messages, "Short.");
+  EXPECT_EQ(messages, (std::vector<ChatMessage>{{"system", "Short."}, {"user", "Hi"}}));
+  add_system_message(messages, "Long.");
+  EXPECT_EQ(system_message_of(messages), "Short.") << "the messages have their own";
+}
+
 TEST(Messages, others_are_refused_with_their_place) {
   const auto refused = [](const std::string& json) { return refusal([&] { read(json); }); };
   EXPECT_THAT(refused("[]"), HasSubstr("f:3: messages: found none, expected a list"));
-  EXPECT_THAT(refused("{}"), HasSubstr("messages: found"));
+  EXPECT_THAT(refused("{}"), HasSubstr("messages: found an object, expected a list"));
+  EXPECT_THAT(refused("null"), HasSubstr("messages: found none, expected a list"));
   EXPECT_THAT(refused(R"([{"role": "user"}])"),
               HasSubstr("f:3: messages.0.content: found none, expected a string"));
   EXPECT_THAT(refused(R"([{"role": "user", "content": [1]}])"),
               HasSubstr("messages.0.content: found an array"));
   EXPECT_THAT(refused(R"([{"role": "user|>", "content": ""}])"),
               HasSubstr("messages.0.role: found \"user|>\""));
-  EXPECT_THAT(refused(R"([{"content": ""}])"), HasSubstr("messages.0.role"));
+  EXPECT_THAT(refused(R"([{"content": ""}])"), HasSubstr("messages.0.role: found none, expected a name"));
   EXPECT_THAT(refused(R"(["user"])"), HasSubstr("expected an object"));
 }
 

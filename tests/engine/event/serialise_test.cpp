@@ -82,8 +82,16 @@ TEST(Serialise, unknown_kinds_and_fields_are_skipped) {
 
 TEST(Serialise, missing_fields_keep_their_defaults) {
   const std::string today = bytes_of(test::every_kind()[1]);
-  EXPECT_TRUE(std::get<RunStarted>(*decode(today).event).no_special);
-  const std::string whole = today.substr(0, today.size() - 2);  // length and value of no_special
+  const auto newest_run = std::get<RunStarted>(*decode(today).event);
+  EXPECT_EQ(newest_run.read_as, ReadAs::Chat);
+  EXPECT_EQ(newest_run.system, "Be short.");
+  const std::size_t read_as = 1 + 1, system = 1 + newest_run.system.size();
+  const std::string unread = today.substr(0, today.size() - read_as - system);
+  const auto before_chat = std::get<RunStarted>(*decode(unread).event);
+  EXPECT_EQ(before_chat.read_as, ReadAs::Unknown);
+  EXPECT_EQ(before_chat.system, "");
+  EXPECT_TRUE(before_chat.no_special);
+  const std::string whole = unread.substr(0, unread.size() - 2);  // length and value of no_special
   EXPECT_FALSE(std::get<RunStarted>(*decode(whole).event).no_special);
   const std::size_t stop_texts = 1 + (1 + 2) + (1 + 3), stop_ids = 1 + 2 * sizeof(TokenId);
   const std::string newest = whole.substr(0, whole.size() - stop_texts - stop_ids);

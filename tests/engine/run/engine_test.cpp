@@ -97,6 +97,28 @@ TEST_F(EngineThread, each_lane_is_compared_with_ar_of_its_own_model) {
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
+TEST_F(EngineThread, a_run_reports_how_its_prompt_was_read) {
+  const test::Folder folder;
+  const std::string chatty = folder / "chatty";
+  std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", chatty);
+  test::write_file(chatty + "/chat_template.jinja",
+                   "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}");
+  StartRun start = race({"ar", "jacobi", "ar"});
+  start.model = chatty;
+  start.lanes[2].model = "demo-target";
+  start.system = "Short.";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_over() == 3; }));
+  const std::vector<const RunRecord*> lanes = timeline.race(1);
+  ASSERT_EQ(lanes.size(), 3u);
+  for (const RunRecord* run : lanes) {
+    const bool is_chat = run->started.lane < 2;
+    EXPECT_EQ(run->started.read_as, is_chat ? ReadAs::Chat : ReadAs::Raw) << run->started.lane;
+    EXPECT_EQ(run->started.system, is_chat ? "Short." : "") << run->started.lane;
+  }
+  EXPECT_EQ(lanes[0]->started.prompt_tokens, lanes[1]->started.prompt_tokens);
+}
+
 TEST_F(EngineThread, chosen_heads_draft_only_for_the_races_model) {
   const test::HeadsFolder medusa(HeadsKind::Medusa, 3);
   StartRun start = race({"ar", "medusa"});

@@ -255,6 +255,21 @@ TEST(TraceExport, the_prompt_is_exported_only_on_request) {
   EXPECT_EQ(with["scale"], "1x1");
 }
 
+TEST(TraceExport, metadata_has_how_the_prompt_was_read) {
+  std::vector<Event> events = test::small_stream();
+  const auto metadata = [&](const TraceOptions& options) {
+    return nlohmann::json::parse(trace_text(timeline_of(events), options))["metadata"]["runs"][0];
+  };
+  EXPECT_FALSE(metadata({}).contains("read_as")) << "an old recording does not have it";
+  for (Event& event : events) {
+    auto* started = std::get_if<RunStarted>(&event);
+    if (started) started->read_as = ReadAs::Chat, started->system = "Be \"short\".";
+  }
+  EXPECT_EQ(metadata({})["read_as"], "chat");
+  EXPECT_FALSE(metadata({}).contains("system")) << "a part of the prompt";
+  EXPECT_EQ(metadata({.prompt_text = true})["system"], "Be \"short\".");
+}
+
 TEST(TraceExport, unverified_prompt_tokens_are_counted_not_exported) {
   std::vector<Event> events = test::small_stream();
   for (Event& event : events) {

@@ -25,7 +25,8 @@ struct GridCells {
   std::function<std::string(engine::TokenId)> text;
   /// Returns the end of a cell's tooltip: "step 12".
   std::function<std::string(const GridRow& row, int position)> where = {};
-  std::function<void(const GridRow&row, int position)> hovered = {}, clicked = {};
+  std::function<void(const GridRow& row, int position)> hovered = {};
+  std::function<void(const GridRow& row, int position)> clicked = {};
   /// Adds the highlights of the selection.
   std::function<void(const GridRow& row, int position, CellFlags& flags)> select = {};
   bool marks = true;

@@ -5,6 +5,7 @@
 
 #include "ui/files/setup_form.h"
 #include "ui/panels/setup/setup_rows.h"
+#include "ui/prepare/failure_words.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
@@ -16,7 +17,8 @@ namespace {
 /// The rendered prompt and its inputs.
 struct RenderedPrompt : PanelState {
   std::string model, prompt, system;
-  double changed = 0;  // time of the last change, s
+  bool always = false;  // also a prompt that names special tokens
+  double changed = 0;   // time of the last change, s
   bool is_current = false;
   ChatPreview preview;
 };
@@ -26,14 +28,17 @@ constexpr double kPause = 0.4;  // seconds without a key press before the templa
 const ChatPreview& rendered(Context& context, const CatalogModel& model) {
   auto& shown = context.states.get<RenderedPrompt>();
   const SetupForm& form = context.form;
-  if (shown.model != model.name || shown.prompt != form.prompt || shown.system != form.system) {
+  const bool always = form.no_special || form.chat == engine::ChatMode::Chat;
+  if (shown.model != model.name || shown.prompt != form.prompt || shown.system != form.system ||
+      shown.always != always) {
     const bool is_other_model = shown.model != model.name;
     shown.model = model.name, shown.prompt = form.prompt, shown.system = form.system;
+    shown.always = always;
     shown.is_current = false;
     shown.changed = is_other_model ? -kPause : ImGui::GetTime();
   }
   if (!shown.is_current && ImGui::GetTime() - shown.changed >= kPause) {
-    shown.preview = model.chat(form.prompt, form.system);
+    shown.preview = model.chat(form.prompt, form.system, always);
     shown.is_current = true;
   }
   return shown.preview;
@@ -85,7 +90,8 @@ void rendered_part(Context& context, const CatalogModel& model) {
   ImGui::BeginChild("rendered_prompt", {0, px(112)}, ImGuiChildFlags_AlwaysUseWindowPadding);
   ImGui::PushFont(fonts().mono, kMonoSize);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, px(2)));
-  preview.note.empty() ? flowing(preview.stretches) : wrapped(preview.note, theme().dim);
+  preview.note.empty() ? flowing(preview.stretches)
+                       : wrapped(for_window(preview.note), theme().dim);
   ImGui::PopStyleVar();
   ImGui::PopFont();
   ImGui::EndChild();

@@ -135,10 +135,17 @@ std::vector<std::pair<std::string, const CatalogModel*>> picker_order(const Cata
   return order;
 }
 
+/// The filter of the list of models.
+struct ModelFilter : PanelState {
+  ImGuiTextFilter filter;
+};
+
 /// The list of models, and a filter above a long one.
-void model_picker(SetupForm& form, const Catalog& catalog, const Settings& settings) {
+void model_picker(Context& context) {
   constexpr std::size_t kShort = 10;
-  static ImGuiTextFilter filter;
+  SetupForm& form = context.form;
+  const Catalog& catalog = context.catalog;
+  ImGuiTextFilter& filter = context.states.get<ModelFilter>().filter;
   if (!ImGui::BeginCombo("##model", form.model.empty() ? "choose" : form.model.c_str(),
                          ImGuiComboFlags_HeightLargest))
     return;
@@ -147,7 +154,7 @@ void model_picker(SetupForm& form, const Catalog& catalog, const Settings& setti
   else
     filter.Clear();
   std::string shown;
-  for (const auto& [heading, model] : picker_order(catalog, settings)) {
+  for (const auto& [heading, model] : picker_order(catalog, context.settings)) {
     if (!filter.PassFilter(model->name.c_str())) continue;
     if (shown != heading) ImGui::SeparatorText(heading.c_str());
     shown = heading;
@@ -162,7 +169,7 @@ void setup_model_part(Context& context) {
   SetupForm& form = context.form;
   small_label("Model");
   ImGui::SetNextItemWidth(-FLT_MIN);
-  model_picker(form, context.catalog, context.settings);
+  model_picker(context);
   if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
