@@ -31,6 +31,10 @@ void check_head_norm(int n_rows, int n_heads, int n_kv_heads, int head_dim, std:
          "head_norm: the stride is smaller than the heads");
 }
 
+void check_scale_and_cap(std::int64_t n, float softcap) {
+  ensure(n >= 0 && softcap >= 0, "scale_and_cap: n and softcap must not be negative");
+}
+
 void check_scores(const Scores& scores) {
   ensure(scores.scale > 0 && scores.softcap >= 0,
          "scores: scale must be positive, softcap must not be negative");

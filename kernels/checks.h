@@ -15,7 +15,9 @@ void check_rope(int n_rows, int n_heads, int head_dim, std::int64_t x_stride);
 void check_glu(int n_rows, int hidden);
 /// @throws ContractError  unless head_dim is positive and the stride, in elements, holds the heads
 void check_head_norm(int n_rows, int n_heads, int n_kv_heads, int head_dim, std::int64_t x_stride);
-/// @throws ContractError  unless the scale is finite and the cap is not negative
+/// @throws ContractError  unless n and the cap are not negative
+void check_scale_and_cap(std::int64_t n, float softcap);
+/// @throws ContractError  unless the scale is positive and the cap is not negative
 void check_scores(const Scores& scores);
 /// Bytes of one page of keys, or of values, of one layer.
 /// @throws ContractError  unless there is at least one head of one dimension
@@ -27,7 +29,7 @@ void check_rope_kv_stage(
     int n_rows, int n_heads, int n_kv_heads, int head_dim, std::int64_t stride);
 /// @throws ContractError  unless the chains, positions, pages and heads of `plan` agree
 void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads, const Scores& scores);
-/// @throws ContractError  unless `row` is a row of the plan and the scale is positive
+/// @throws ContractError  unless `row` is a row of the plan, and as check_scores()
 void check_attention_weights(const RowsPlan& plan, int row, const Scores& scores);
 /// @throws ContractError  unless n_valid is 1 to vocab and the stride, in elements, holds vocab logits
 void check_pick(std::int64_t stride, int vocab, int n_valid);

@@ -50,7 +50,7 @@ ChimeraDecoder::ChimeraDecoder(const DecoderContext& context, const ChimeraOptio
       target_(context.target),
       heads_(heads_of(context)),
       branches_(options.drafting == ChimeraOptions::Drafting::Branch),
-      text_(heads_.make_sequence(options.cache)) {}
+      sequence_(heads_.make_sequence(options.cache)) {}
 
 /// Appends the last k-gram of `tokens` followed by `drafted`; a position before the
 /// sequence has the id -1.
@@ -72,9 +72,9 @@ void ChimeraDecoder::add_gram(std::vector<TokenId>& grams,
 /// @param hidden  [n, dim] the states of its last n tokens, those that the heads do not have yet
 void ChimeraDecoder::append_states(std::span<const TokenId> tokens, std::span<const float> hidden) {
   std::vector<TokenId> grams;
-  for (auto i = static_cast<std::size_t>(text_->length()); i < tokens.size(); i++)
+  for (auto i = static_cast<std::size_t>(sequence_->length()); i < tokens.size(); i++)
     add_gram(grams, tokens.first(i + 1), {});
-  text_->append(hidden, grams);
+  sequence_->append(hidden, grams);
 }
 
 // prefill() keeps at most the last hidden state, because most lanes need none. Chimera's heads read
@@ -106,10 +106,10 @@ bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
   tokens_ = prefix.tokens();
   append_states(tokens_.first(tokens_.size() - 1), take_hidden());
   // With a prompt of one token, no state is known before the first step.
-  if (depth == 0 || text_->length() == 0) return false;
-  ensure(text_->length() + 1 == static_cast<int>(tokens_.size()),
+  if (depth == 0 || sequence_->length() == 0) return false;
+  ensure(sequence_->length() + 1 == static_cast<int>(tokens_.size()),
          "the heads must have the hidden states of all tokens but the last");
-  text_->begin_draft();
+  sequence_->begin_draft();
   chain_.clear();
   place_.clear();
   n_places_ = 0;
@@ -120,7 +120,7 @@ std::vector<RankedTokens> ChimeraDecoder::level(std::span<const int> parents,
                                                 std::span<const TokenId> grams,
                                                 int width) {
   DraftForward forward{.begun = now_ns(), .n_rows = static_cast<int>(parents.size())};
-  std::vector<RankedTokens> ranked = text_->ranked_level(parents, grams, width);
+  std::vector<RankedTokens> ranked = sequence_->ranked_level(parents, grams, width);
   forward.ended = now_ns();
   add_forward(forward);
   return ranked;
@@ -156,7 +156,7 @@ std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
 
 std::map<std::string, std::int64_t> ChimeraDecoder::counts() const {
   std::map<std::string, std::int64_t> counts = HeadTreeDecoder::counts();
-  const GramCounts grams = text_->gram_counts();
+  const GramCounts grams = sequence_->gram_counts();
   counts["gram_lookups"] = grams.n_looked_up;
   counts["gram_hits"] = grams.n_found;
   counts["gram_evictions"] = grams.n_evicted;

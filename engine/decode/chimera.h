@@ -62,7 +62,7 @@ class ChimeraDecoder : public HeadTreeDecoder {
   LanguageModel& target_;  // owned by the engine
   ChimeraHeads& heads_;    // owned by the engine
   bool branches_;          // the heads run for every parent separately
-  std::unique_ptr<ChimeraSequence> text_;
+  std::unique_ptr<ChimeraSequence> sequence_;
 
   // The current draft:
   std::span<const TokenId> tokens_;  // the sequence

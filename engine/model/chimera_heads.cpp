@@ -69,7 +69,7 @@ class PackedChimera final : public ChimeraHeads {
   int dim() const { return c_.dim; }
   /// The sequence whose draft is in the buffers; null: none.
   const ChimeraSequence* drafting() const { return drafting_; }
-  void draft_for(const ChimeraSequence* text) { drafting_ = text; }
+  void draft_for(const ChimeraSequence* sequence) { drafting_ = sequence; }
   std::unique_ptr<PagedCache> make_cache() { return std::make_unique<PagedCache>(store_); }
 
   bool sees_grams() const { return c_.sees_committed_grams; }

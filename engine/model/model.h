@@ -37,8 +37,8 @@ class Model : public LanguageModel {
   virtual const ModelScale& scale() const = 0;     // of LoadOptions
   virtual const std::string& name() const = 0;     // "demo-target"
   virtual const Tokenizer* tokenizer() const = 0;  // null for a model without one
-  virtual const ChatTemplate& chat_template()
-      const = 0;  // its text is empty for a model without one
+  /// The chat template; its text is empty if the model has none.
+  virtual const ChatTemplate& chat_template() const = 0;
   /// Packed bytes of weights that a forward reads.
   virtual std::int64_t weight_bytes() const = 0;
   /// Bytes of all KV pages in use; counts shared pages once.

@@ -1,8 +1,9 @@
 // The forward pass of a LLaMA-family transformer: embed, layers, norm, logits. The rows of all sequences go through
 // every operation together; only attention treats sequences separately (RowsPlan). ModelConfig says which norms, gate,
 // factors, caps, windows and rotations a layer has.
-//   residual multiplier   x + m f(norm(x)) for all f: the stream holds x / m. A norm cancels the factor if its eps is
-//                         divided by m^2, so only the embeddings are divided by m (Granite)
+//   residual multiplier   Granite adds m y to the residual stream x for each result y. Here the stream is x / m, so y is
+//                         added as it is. The embeddings are divided by m, and the eps of norms of the stream by m^2:
+//                         such a norm of x / m equals the norm of x
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -118,8 +119,8 @@ class Transformer final : public Model {
   int n_valid_;  // tokens that may be fed or chosen
   int n_qkv_;    // columns of a row of queries, keys and values
   kernels::Scores scores_;
-  float embedding_factor_;  // of the rows of the embedding
-  float stream_eps_;        // of norms of the residual stream
+  float embedding_factor_;  // embedding_multiplier / residual_multiplier
+  float stream_eps_;        // eps of norms of the residual stream
   Weights weights_;
   RopeTable rope_;
   std::optional<RopeTable> local_rope_;  // of local layers, if they have their own rotation
@@ -354,7 +355,7 @@ void Transformer::check_request(std::span<const BatchItem> items, Wants wants) {
          "forward: row_p needs chosen tokens; set neither n_ranked nor draws");
   for (const BatchItem& item : items)
     ensure(!wants.draws || !item.pick_rows || item.draw,
-           "forward: if one item has a DrawRequest, every item with pick_rows needs one");
+           "forward: with Wants::draws every item with pick_rows needs a DrawRequest");
 }
 
 void Transformer::check_blocks(std::span<const BatchItem> items) {

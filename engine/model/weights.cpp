@@ -81,17 +81,18 @@ void Loader::report(std::int64_t n_elements) {
     throw Error(ErrorCode::Cancelled, tensors_.path() + ": loading was cancelled");
 }
 
-// If RoPE rotates only the first dimensions of a head, its pairs are (i, i + rotary_dim / 2). The operation's pairs are
-// (i, i + head_dim / 2), so the rows of queries and keys change places in each head; products of the two stay the same.
+// Moves the rows of queries and keys within each head. If only the first rotary_dim dimensions of a head are rotated, the
+// model's pairs are (i, i + rotary_dim / 2), but the operation's pairs are (i, i + head_dim / 2). Products of queries and
+// keys stay the same, because both are moved in the same way.
 void Loader::pair_rows(std::byte* rows, std::size_t row_bytes, int n_heads) const {
   const int half = c_.head_dim / 2, n_pairs = c_.rope.rotary_dim / 2;
   std::vector<std::byte> head(static_cast<std::size_t>(c_.head_dim) * row_bytes);
   for (int h = 0; h < n_heads; h++, rows += head.size()) {
     std::copy_n(rows, head.size(), head.begin());
-    int still = c_.rope.rotary_dim;  // the next dimension that is not rotated
+    int next_unrotated = c_.rope.rotary_dim;
     for (int i = 0; i < c_.head_dim; i++) {
       const int pair = i % half;
-      const int from = pair >= n_pairs ? still++ : i < half ? pair : n_pairs + pair;
+      const int from = pair >= n_pairs ? next_unrotated++ : i < half ? pair : n_pairs + pair;
       std::copy_n(head.begin() + static_cast<std::int64_t>(row_bytes) * from, row_bytes,
                   rows + static_cast<std::int64_t>(row_bytes) * i);
     }
@@ -99,7 +100,7 @@ void Loader::pair_rows(std::byte* rows, std::size_t row_bytes, int n_heads) cons
 }
 
 // Packs the rows of several tensors as one matrix, one tensor after another. Tensors of different types are converted to f32.
-// @param n_rotated_heads  heads of queries and keys that the matrix begins with
+// @param n_rotated_heads  number of leading heads (of queries, then keys) that RoPE rotates; 0: none
 Matrix Loader::matrix(std::initializer_list<std::string> names,
                       std::initializer_list<int> rows,
                       int n_inputs,
@@ -116,8 +117,8 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
 
   const void* data = parts.front().data;
   const kernels::DType from = same_type ? parts.front().dtype : kernels::DType::F32;
-  const bool repairs = n_rotated_heads > 0 && c_.rope.rotary_dim > 0;
-  if (parts.size() > 1 || repairs) {
+  const bool moves_rows = n_rotated_heads > 0 && c_.rope.rotary_dim > 0;
+  if (parts.size() > 1 || moves_rows) {
     const auto row_bytes =
         static_cast<std::size_t>(n_inputs) * static_cast<std::size_t>(kernels::bytes_of(from));
     fused_.resize(static_cast<std::size_t>(n_outputs) * row_bytes);
@@ -126,7 +127,7 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
       convert_elements(part, 0, part.n_elements(), from, to);
       to += static_cast<std::size_t>(part.shape[0]) * row_bytes;
     }
-    if (repairs) pair_rows(fused_.data(), row_bytes, n_rotated_heads);
+    if (moves_rows) pair_rows(fused_.data(), row_bytes, n_rotated_heads);
     data = fused_.data();
   }
 

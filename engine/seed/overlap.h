@@ -52,7 +52,7 @@ class FixedOverlap final : public Overlap {
 ///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe starts
 ///            immediately, or after the shortest pause if the last probe found the other mode slower
 ///            by more than 15 %
-///   spared   skips a probe of overlapped rounds if they could not be faster even if drafting took
+///   skipped  skips a probe of overlapped rounds if they could not be faster even if drafting took
 ///            no time, because the target's part of a round alone takes too long
 class OverlapTuner {
  public:

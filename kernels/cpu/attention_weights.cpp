@@ -17,9 +17,8 @@ inline float as_f32(std::uint16_t x, DType dtype) {
   return dtype == DType::BF16 ? f32_from_bf16(x) : f32_from_f16(x);
 }
 
-/// A product q . k as it would have to be for its score to need no softcap.
-double capped(double product, const Scores& scores) {
-  if (scores.softcap == 0) return product;
+/// Returns the product whose score without a softcap equals the capped score of `product`.
+double capped_product(double product, const Scores& scores) {
   return scores.softcap * std::tanh(product * scores.scale / scores.softcap) / scores.scale;
 }
 
@@ -73,7 +72,8 @@ void weights_of(const KvLayer& layer,
       keys.score_page(page, std::min(kPageSize, prefix - page * kPageSize), q,
                       score.data() + page * kPageSize);
     for (int j = 0; j < n_chain; j++) score[prefix + j] = keys.score_row(chain[j], q);
-    for (int p = first; p < n; p++) score[p] = capped(score[p], scores);
+    if (scores.softcap > 0)
+      for (int p = first; p < n; p++) score[p] = capped_product(score[p], scores);
     const double top = *std::max_element(score.begin() + first, score.begin() + n);
     double sum = 0;
     for (int p = first; p < n; p++) sum += score[p] = std::exp((score[p] - top) * scores.scale);

@@ -26,7 +26,8 @@ inline F f_exp(F x) {
   return f_times_power(sum, n);
 }
 
-/// tanh(x): below 0.2 the Taylor series up to x^9, with 1e-9 left; else (1 - e) / (1 + e), e = exp(-2 |x|). NaN stays NaN.
+/// tanh(x). For |x| < 0.2 the Taylor series up to x^9, whose next term is below 1e-9 |x|; else
+/// +-(1 - e) / (1 + e) with e = exp(-2 |x|). NaN stays NaN.
 inline F f_tanh(F x) {
   const F size = f_max(x, f_sub(f_set(0), x));
   const F e = f_exp(f_mul(size, f_set(-2.0f)));

@@ -4,7 +4,6 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/error.h"
 
 namespace kernels::cpu {
 namespace {
@@ -79,7 +78,7 @@ void glu(Device& device, Gate gate, const float* x, float* y, int n_rows, int hi
 }
 
 void scale_and_cap(Device& device, float* x, std::int64_t n, float scale, float softcap) {
-  ensure(n >= 0 && softcap >= 0, "scale_and_cap: softcap is not negative");
+  check_scale_and_cap(n, softcap);
   constexpr int kPiece = 4096;
   CpuDevice& cpu = cpu_of(device);
   const auto n_pieces = static_cast<int>((n + kPiece - 1) / kPiece);

@@ -59,7 +59,7 @@ void rope_row(float* x, int n_heads, int head_dim, const float* cos_sin, float* 
   }
 }
 
-// g / (1 + exp(x)). The exponent is limited to 88, where the quotient is 0 in f32 for any g of interest.
+// g / (1 + exp(x)). Limits x to 88, where exp is still finite; the quotient is then at most 1e-38 |g|.
 inline F over_one_plus_exp(F gate, F exponent) {
   return f_div(gate, f_add(f_set(1), f_exp(f_min(f_set(88.0f), exponent))));  // f_min keeps NaN
 }
@@ -69,9 +69,9 @@ inline F silu(F gate) {
 }
 // g (1 + tanh(u)) / 2 = g / (1 + exp(-2 u)) with u = sqrt(2 / pi) (g + 0.044715 g^3)
 inline F gelu_tanh(F gate) {
-  constexpr float kTwice = -2 * 0.797884561f;
+  constexpr float kFactor = -2 * 0.797884561f;  // -2 sqrt(2 / pi)
   const F cubic = f_fma(f_mul(gate, gate), f_set(0.044715f), f_set(1));
-  return over_one_plus_exp(gate, f_mul(f_mul(gate, cubic), f_set(kTwice)));
+  return over_one_plus_exp(gate, f_mul(f_mul(gate, cubic), f_set(kFactor)));
 }
 template <F (*kGate)(F)>
 void glu_row(const float* gate, const float* up, float* y, int n) {

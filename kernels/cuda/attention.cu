@@ -24,7 +24,7 @@ __host__ __device__ inline int first_position(int pos, int window) {
   return window > 0 && pos >= window ? pos - window + 1 : 0;
 }
 
-/// A product q . k as it would have to be for its score to need no softcap.
+/// Returns the product whose score without a softcap equals the capped score of `product`.
 __device__ inline double capped_product(double product, const AttentionCall& call) {
   if (call.softcap == 0) return product;
   return call.softcap * tanh(product * call.scale / call.softcap) / call.scale;

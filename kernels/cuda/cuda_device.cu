@@ -254,7 +254,7 @@ void CudaDevice::close() noexcept {
   if (stream_finishes()) {
     free_all();
   } else {
-    static_cast<void>(new std::shared_ptr<Products>(std::move(products_)));
+    static_cast<void>(products_.release());
     graphs_.abandon_all();
   }
   if (!broken_.empty() && !is_reported_) notes_.push_back(broken_);

@@ -2,8 +2,8 @@
 // that checks the result of every CUDA call. One thread at a time may call its operations.
 //   kernels  are collected and launched together, as a CUDA graph if their list repeats (graphs.h). The device launches
 //            them before it waits or downloads, and before the host writes or frees memory that they use
-//   uploads enter the stream immediately, that is, before the collected kernels. Those kernels do
-//   not use the memory that an upload writes
+//   uploads  enter the stream immediately, before the collected kernels, which do not use the memory that an upload
+//            writes
 #pragma once
 
 #include <atomic>
@@ -231,9 +231,10 @@ class CudaDevice final : public Device {
   std::vector<Copied> copied_;
   ScratchMemory scratch_[static_cast<int>(Use::Count)];
   AttentionPlans attention_plans_;
-  std::shared_ptr<Products> products_;  // of a type that only their users know
-  bool prompts_by_products_;            // the environment variable CUDA_PROMPTS
-  std::optional<int> prompt_block_;     // once it is known
+  // the deleter is a function, because Products is incomplete in this header
+  std::unique_ptr<Products, void (*)(Products*)> products_ = {nullptr, nullptr};
+  bool prompts_by_products_;         // the environment variable CUDA_PROMPTS
+  std::optional<int> prompt_block_;  // once it is known
   std::int64_t slab_bytes_ = 64 << 20;
   std::unordered_set<const void*> prepared_;  // kernels with their attributes set
   std::map<const char*, std::int64_t, std::greater<>> allocated_;  // address to bytes

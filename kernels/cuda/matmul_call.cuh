@@ -23,12 +23,12 @@ struct Ahead {
   int n;             // blocks of 64 outputs times parts
   int n_prefetched;  // chunks to prefetch for each of these n, at most 32
 };
-constexpr int kPrefetchWarps =
-    4;  // warps of a prefetching block; each warp prefetches for one of the n
+/// Warps of a prefetching block. Each warp prefetches for one of the n.
+constexpr int kPrefetchWarps = 4;
 
 /// Prefetches the chunks of one prefetching block.
 /// @param block  the number of the block among the prefetching blocks; negative: prefetches
-///                nothing
+///               nothing
 __device__ inline void prefetch_weights(const Ahead& ahead, int block) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int i = block * kPrefetchWarps + warp, part = i % ahead.n_parts;

@@ -174,7 +174,9 @@ void matmul_blocks(Device& device,
 }  // namespace
 
 Products& CudaDevice::products(ProductsOf whose) {
-  if (!products_) products_ = open_products(*this, whose);
+  if (!products_)
+    products_ = {open_products(*this, whose).release(),
+                 [](Products* products) { delete products; }};
   return *products_;
 }
 

@@ -77,11 +77,11 @@ __global__ void __launch_bounds__(kNormThreads)
              [&](int i, int n, const Four& normed) { store_four(y + i, normed, n, in_fours); });
 }
 
-/// The gate times up, as rows_body.h of the CPU. The exponent is limited to 88, where the quotient is 0 in f32.
+/// f(gate) * up with f as in kernels/cpu/rows_body.h.
 __device__ inline float gated(Gate kind, float gate, float up) {
-  constexpr float kTwice = -2 * 0.797884561f;  // sqrt(2 / pi)
+  constexpr float kFactor = -2 * 0.797884561f;  // -2 sqrt(2 / pi)
   float exponent = 0 - gate;
-  if (kind == Gate::GeluTanh) exponent = gate * fmaf(gate * gate, 0.044715f, 1.0f) * kTwice;
+  if (kind == Gate::GeluTanh) exponent = gate * fmaf(gate * gate, 0.044715f, 1.0f) * kFactor;
   exponent = exponent > 88.0f ? 88.0f : exponent;  // NaN stays NaN
   return gate / (1.0f + exp_f32(exponent)) * up;
 }

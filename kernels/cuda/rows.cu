@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 void scale_and_cap(Device& device, float* x, std::int64_t n, float scale, float softcap) {
-  ensure(n >= 0 && softcap >= 0, "scale_and_cap: softcap is not negative");
+  check_scale_and_cap(n, softcap);
   if (n == 0) return;
   cuda_of(device).launch_early("scale_and_cap", scale_and_cap_elements, blocks_for(n, kRowThreads),
                                kRowThreads, 0, x, n, scale, softcap);

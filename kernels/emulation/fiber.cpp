@@ -19,8 +19,8 @@
 
 // Saves the callee-saved registers on the old stack and loads those of the new one.
 #if defined(__x86_64__)
-// Ends with a jump instead of `ret`, because processors predict that `ret` returns to the caller on
-// the old stack, which would be mispredicted at every switch.
+// Ends with a jump instead of `ret`. A processor predicts that `ret` returns to the caller on the
+// old stack, so it would mispredict every switch.
 asm(R"(
 .text
 .globl decoscope_switch_stack

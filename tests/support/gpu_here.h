@@ -2,7 +2,9 @@
 // is no real GPU.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +12,20 @@
 #include "kernels/device.h"
 
 namespace kernels::test {
+
+/// The names of the available CUDA devices.
+inline std::vector<std::string> cuda_devices_here() {
+  std::vector<std::string> names;
+  for (const CudaDeviceInfo& info : list_cuda())
+    if (info.available) names.push_back(info.name);
+  return names;
+}
+/// The device's name as a test's name: "cuda_emulated". scripts/gpu_check.sh selects the tests of a GPU by it.
+inline std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, ':', '_');
+  return name;
+}
 
 /// Opens each real GPU. Without one the test is skipped with the reason that `decoscope devices`
 /// prints, even under DECOSCOPE_TEST_NEEDS_ALL, because no script can install a GPU.

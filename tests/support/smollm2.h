@@ -1,4 +1,4 @@
-// SmolLM2-135M-Instruct where scripts/get_model.sh has put it; its tests are skipped where it is not.
+// Finds SmolLM2-135M-Instruct where scripts/get_model.sh puts it. Without it its tests are skipped.
 #pragma once
 
 #include <cstdlib>

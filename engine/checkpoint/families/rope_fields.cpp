@@ -164,7 +164,7 @@ void read_scaling(const Fields& fields,
   }
 }
 
-/// True if the parameters are given per layer type, as transformers does for other families.
+/// Refuses parameters that are given per layer type, as transformers writes them for other families.
 void refuse_per_layer(const Json& object, const Fields& rope) {
   for (const auto& [key, value] : object.members) {
     if (!value.is(JsonReader::Kind::Object)) continue;
@@ -197,13 +197,12 @@ std::string summary_of(const Json& object) {
   return fmt::format("{}, factor {}", type, shown("factor"));
 }
 
-/// rope_scaling takes precedence; adds a notice if rope_parameters differs.
-void note_second_object(const Fields& fields,
-                        const Json& counts,
-                        std::vector<std::string>& notices) {
+/// Adds a notice if rope_parameters differs from rope_scaling, which takes precedence.
+/// @param used  rope_scaling
+void note_second_object(const Fields& fields, const Json& used, std::vector<std::string>& notices) {
   const Json* other = fields.find("rope_parameters");
   if (!other || !other->is(JsonReader::Kind::Object) || other->members.empty()) return;
-  const std::string first = summary_of(counts), second = summary_of(*other);
+  const std::string first = summary_of(used), second = summary_of(*other);
   if (first == second) return;
   notices.push_back(fmt::format(
       "{}: rope_scaling has {}, rope_parameters has {}: using rope_scaling, as transformers does",
@@ -242,7 +241,7 @@ void read_parameters(const Fields& fields,
   note_unused(object, name.c_str(), out.type, fields.file(), notices);
 }
 
-/// Gemma 3: one set for global layers and one for local layers. The context in the file includes the scaling.
+/// Reads Gemma 3's two sets, one for global and one for local layers. The context in the file already includes the scaling.
 void read_two_sets(const Fields& fields,
                    const FileLimits& limits,
                    ModelConfig& config,

@@ -120,7 +120,7 @@ Sequence Sequence::restarted(std::span<const TokenId> more) const {
 }
 
 Sequence Sequence::shortened(std::size_t n) const {
-  ensure(n > 0 && n <= tokens_.size(), "the new length must be at most the sequence's length");
+  ensure(n > 0 && n <= tokens_.size(), "the new length must be 1 to the sequence's length");
   Sequence copy({tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n)},
                 cache_->fork());
   copy.n_rotated_ = n_rotated_;

@@ -207,9 +207,8 @@ Decision accept_typical(std::span<const TokenId> tokens,
   if (next.uniform >= 0) decision.last_uniform = next.uniform;
   decision.emitted.push_back(next.token);
   decision.logp.push_back(static_cast<float>(next.logp));
-  // Under greedy sampling the accepted tokens are the target's picks, and plain decoding reports
-  // the picks' probabilities. Here the likeliest token has probability 1 under greedy sampling, so
-  // no log probabilities are reported.
+  // The distributions of greedy sampling give the likeliest token probability 1. Without log
+  // probabilities here, those of the target's picks are reported, as in plain decoding.
   if (sampling.greedy()) decision.logp.clear();
   return decision;
 }

@@ -76,9 +76,10 @@ void check_trainable(const ModelConfig& c) {
   if (!c.tied_embeddings) refuse("the trainer supports only tied embeddings; set tied_embeddings");
   if (c.qkv_bias || c.attn_out_bias || c.mlp_bias) refuse("the trainer does not support biases");
   if (!is_plain(c))
-    refuse("found model_type " + c.model_type +
-           ", expected llama, mistral or qwen2: the trainer has no other norms, gates, multipliers "
-           "or kinds of layers");
+    refuse(
+        "found model_type " + c.model_type +
+        ", expected llama or mistral: the trainer has no other norms, gates, multipliers or kinds "
+        "of layers");
   if (c.rope.type != RopeConfig::Type::Default) refuse("the trainer supports only plain RoPE");
   if (c.dim % 16 || c.hidden_dim % 16 || c.vocab_size % 16 || c.head_dim % 16) {
     refuse("dim, hidden_dim, head_dim and vocab_size must be multiples of 16, found " +

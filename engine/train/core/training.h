@@ -61,8 +61,8 @@ struct TrainResult {
   double completion_loss = 0;  // mean of the last n_losses steps
   int n_losses = 0;            // 100, or the number of steps of this call if smaller
   std::string compute;
-  std::int64_t n_skipped_steps =
-      0;  // steps of this call skipped because the gradient was not finite
+  // steps of this call that were skipped because the loss or its gradient was not finite
+  std::int64_t n_skipped_steps = 0;
   std::int64_t n_texts_cut = 0;
   double fill = 0;  // share of a packed row that holds text
   std::vector<float> parameters;

@@ -1,5 +1,5 @@
-// Every architecture against Hugging Face transformers in f32: logits and greedy tokens, in every CPU table, from memory and
-// from a directory that this program wrote; and batch invariance, scaling and refusals where the architectures differ.
+// Compares logits and greedy tokens of every architecture with those of Hugging Face transformers in f32, in every CPU
+// table; tests written directories, scaling and random weights where the architectures differ.
 #include <gmock/gmock.h>
 
 #include "engine/checkpoint/families/architectures.h"
@@ -30,7 +30,7 @@ TEST(Architectures, logits_and_tokens_equal_transformers) {
   RecordProperty("largest_relative_difference", std::to_string(largest));
 }
 
-TEST(Architectures, two_fixtures_of_each_new_one) {
+TEST(Architectures, each_new_one_has_two_fixtures) {
   std::map<std::string, int> n;
   for (const ArchitectureFixture& fixture : fixtures()) {
     EXPECT_THAT(fixture.notices, testing::IsEmpty()) << fixture.model.name;
@@ -72,7 +72,7 @@ TEST(Architectures, enlarged_models_choose_the_same_tokens) {
   }
 }
 
-TEST(Architectures, what_config_json_cannot_describe_is_not_written) {
+TEST(Architectures, widths_beyond_config_json_are_not_written) {
   for (const ArchitectureFixture& fixture : fixtures()) {
     const ModelConfig& config = fixture.model.config;
     const ModelConfig wide = scaled(config, {.width = 4}), deep = scaled(config, {.depth = 2});

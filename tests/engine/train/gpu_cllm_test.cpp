@@ -36,22 +36,25 @@ namespace {
 namespace fs = std::filesystem;
 namespace emulation = kernels::emulation;
 using kernels::DType;
+using kernels::test::cuda_devices_here;
+using kernels::test::name_of_device;
 using test::all_losses;
 using test::cpu_gradient;
-using test::devices;
 using test::expect_close;
 using test::Found;
 using test::gpu_gradient;
 using test::Guided;
 using test::kEmulated;
-using test::name_of_device;
 using test::small_cllm_recipe;
 using test::small_cllm_training;
 
 // ---- gradients of one pass
 
 class GpuGuided : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Devices, GpuGuided, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         GpuGuided,
+                         testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 void expect_same_losses(const Found& found, const Found& expected, double share) {
   ASSERT_EQ(found.loss.size(), expected.loss.size());
@@ -167,7 +170,7 @@ class GpuCllm : public test::TrainingFolder, public testing::WithParamInterface<
     return all;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, GpuCllm, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices, GpuCllm, testing::ValuesIn(cuda_devices_here()), name_of_device);
 
 void expect_same_steps(const std::vector<CllmProgress>& found,
                        const std::vector<CllmProgress>& expected,
@@ -415,7 +418,10 @@ class GpuCllmJob : public test::SmallTarget, public testing::WithParamInterface<
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, GpuCllmJob, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         GpuCllmJob,
+                         testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 /// Decodes twelve tokens, or fewer if the text ends.
 std::vector<TokenId> greedy(Model& model, std::vector<TokenId> prompt) {

@@ -16,20 +16,11 @@
 #include "engine/train/core/train_device.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
+#include "tests/support/gpu_here.h"
 
 namespace engine::test {
 
 inline const std::string kEmulated = "cuda:emulated";
-
-inline std::vector<std::string> devices() {
-  std::vector<std::string> names;
-  for (const auto& info : kernels::list_cuda())
-    if (info.available) names.push_back(info.name);
-  return names;
-}
-inline std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
-  return info.param == kEmulated ? "cuda_emulated" : "cuda_" + info.param.substr(5);
-}
 
 /// |found - expected| / |expected|, of the same number of values.
 inline double relative_distance(std::span<const float> found, std::span<const float> expected) {

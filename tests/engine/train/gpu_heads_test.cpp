@@ -27,11 +27,11 @@ namespace {
 namespace emulation = kernels::emulation;
 using kernels::DeviceBuffer;
 using kernels::DType;
-using test::devices;
+using kernels::test::cuda_devices_here;
+using kernels::test::name_of_device;
 using test::Heads;
 using test::kEmulated;
 using test::kVocab;
-using test::name_of_device;
 using test::random_text;
 using test::small_heads;
 using test::Text;
@@ -164,7 +164,10 @@ void expect_close(const HeadsConfig& config,
 }
 
 class GpuHeadsGradient : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsGradient, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         GpuHeadsGradient,
+                         testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 // Sums of some dozen terms in another order: 1e-6; through a block and back it stays below 1e-5.
 TEST_P(GpuHeadsGradient, f32_gradients_and_losses_match_the_cpu) {
@@ -234,7 +237,7 @@ TEST_P(GpuHeadsGradient, ranks_of_targets_match_the_cpu) {
 
 // ---- whole runs
 
-/// A target with a vocabulary of 64 tokens, and texts that stand in for its outputs.
+/// Trains heads for a random target with a vocabulary of 64 tokens, on random texts instead of its outputs.
 class GpuHeadsTraining : public test::TrainingFolder,
                          public testing::WithParamInterface<std::string> {
  protected:
@@ -306,7 +309,10 @@ class GpuHeadsTraining : public test::TrainingFolder,
   std::unique_ptr<Model> model_;
   std::vector<float> embedding_;
 };
-INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsTraining, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         GpuHeadsTraining,
+                         testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 constexpr HeadsKind kBoth[] = {HeadsKind::Medusa, HeadsKind::Chimera};
 
@@ -388,7 +394,7 @@ TEST_P(GpuHeadsTraining, cpu_and_gpu_resume_each_others_checkpoints) {
 // ---- single steps on every device, including the CPU
 
 std::vector<std::string> all_devices() {
-  std::vector<std::string> names = devices();
+  std::vector<std::string> names = cuda_devices_here();
   names.insert(names.begin(), "cpu");
   return names;
 }
@@ -448,7 +454,10 @@ TEST_P(HeadsStepsOn, non_finite_gradient_changes_nothing) {
 }
 
 class GpuHeadsSteps : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsSteps, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         GpuHeadsSteps,
+                         testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 TEST_P(GpuHeadsSteps, step_of_two_passes_matches_the_cpu) {
   HeadsConfig config = small_heads(HeadsKind::Medusa);

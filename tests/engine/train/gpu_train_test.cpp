@@ -29,16 +29,16 @@ namespace {
 namespace fs = std::filesystem;
 namespace emulation = kernels::emulation;
 using kernels::DType;
+using kernels::test::cuda_devices_here;
+using kernels::test::name_of_device;
 using test::counting;
 using test::cpu_gradient;
-using test::devices;
 using test::expect_close;
 using test::expect_every_allocation_to_be_named;
 using test::expect_every_call_to_end_in_one_line;
 using test::Found;
 using test::gpu_gradient;
 using test::kEmulated;
-using test::name_of_device;
 using test::small_recipe;
 using test::Texts;
 using test::two_texts;
@@ -66,7 +66,10 @@ struct Chained {
 };
 
 class GpuGradient : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Devices, GpuGradient, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         GpuGradient,
+                         testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 // Sums of at most 64 terms in another order: 1e-6; through two layers and back it stays below 1e-5.
 TEST_P(GpuGradient, f32_gradients_and_losses_match_the_cpu) {
@@ -154,7 +157,10 @@ class GpuTraining : public test::TrainingFolder, public testing::WithParamInterf
     return options;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, GpuTraining, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         GpuTraining,
+                         testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 /// About seven steps.
 TrainRecipe short_recipe(const std::string& compute) {
@@ -272,7 +278,7 @@ TEST_P(GpuTraining, probe_gets_the_current_weights) {
 // ---- steps that cannot be made, on every device including the CPU
 
 std::vector<std::string> all_devices() {
-  std::vector<std::string> names = devices();
+  std::vector<std::string> names = cuda_devices_here();
   names.insert(names.begin(), "cpu");
   return names;
 }

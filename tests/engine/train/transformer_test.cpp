@@ -163,7 +163,8 @@ TEST(Parameters, other_architectures_are_refused_by_name) {
   config.model_type = "qwen3";
   config.qk_norm = true;
   const std::string message = kernels::test::refusal([&] { ParameterLayout layout(config); });
-  EXPECT_NE(message.find("model_type qwen3"), std::string::npos) << message;
+  EXPECT_NE(message.find("model_type qwen3, expected llama or mistral:"), std::string::npos)
+      << message;
 }
 
 TEST(Parameters, round_trip_through_tensors) {

@@ -12,16 +12,10 @@
 #include "kernels/emulation/emulation_checks.h"
 #include "kernels/error.h"
 #include "tests/kernels/kernel_test_support.h"
+#include "tests/support/gpu_here.h"
 #include "tests/support/refusal.h"
 
 namespace kernels::test {
-
-inline std::vector<std::string> cuda_devices_here() {
-  std::vector<std::string> names;
-  for (const CudaDeviceInfo& info : list_cuda())
-    if (info.available) names.push_back(info.name);
-  return names;
-}
 
 inline bool is_emulated(const Device& device) {
   return device.name() == "cuda:emulated";
@@ -72,11 +66,7 @@ inline std::string as_test_name(std::string text) {
   return text;
 }
 
-/// Suites that run once per device. Their names contain the device, so scripts/gpu_check.sh can
-/// select the tests of a GPU.
+/// Suites that run once per device, with name_of_device().
 class OnEachCuda : public ::testing::TestWithParam<std::string> {};
-inline std::string name_of_device(const ::testing::TestParamInfo<std::string>& info) {
-  return as_test_name(info.param);
-}
 
 }  // namespace kernels::test

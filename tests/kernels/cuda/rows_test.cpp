@@ -186,8 +186,8 @@ TEST_P(CudaGlu, equals_a_double_loop_up_to_large_values) {
       for (int at = 0; at < n_rows * hidden; at++) {
         const float* gate = &values[at / hidden * 2 * hidden + at % hidden];
         const double exact = exact_gate(kind, gate[0]) * gate[hidden];
-        // exp is accurate to 2^-22 relative; the cut at exp(88) leaves 1e-36. GELU's exponent is rounded
-        // five times.
+        // exp is accurate to 2^-22 relative; the cut at exp(88) leaves 1e-36. GELU's exponent, at most 88, is
+        // rounded five times: 5 * 88 * 2^-24 = 2^-15.
         const double rounding = kind == Gate::Silu ? 0x1p-20 : 0x1p-15;
         ASSERT_NEAR(y[at], exact, rounding * std::fabs(exact) + 1e-33) << gate[0];
       }
@@ -363,9 +363,21 @@ TEST_P(CudaScaleAndCap, equals_a_double_loop) {
     for (int i = 0; i < n; i++) {
       const double scaled = double(1.7f) * before[i];
       const double exact = cap > 0 ? cap * std::tanh(scaled / cap) : scaled;
+      // About eight roundings.
       ASSERT_NEAR(after[i], exact, 0x1p-21 * std::fabs(exact)) << before[i] << " cap " << cap;
     }
   }
+}
+TEST_P(CudaScaleAndCap, keeps_nan_and_limits_infinity) {
+  const OpenedCuda device(GetParam().device);
+  const DeviceFloats x(*device, {NAN, INFINITY, -INFINITY, 0, 1e-30f});
+  device->ops().scale_and_cap(*device, x.data(), 5, 1, 30);
+  const auto after = x.read();
+  EXPECT_TRUE(std::isnan(after[0]));
+  EXPECT_EQ(after[1], 30);
+  EXPECT_EQ(after[2], -30);
+  EXPECT_EQ(after[3], 0);
+  EXPECT_NEAR(after[4], 1e-30f, 1e-36f);
 }
 INSTANTIATE_TEST_SUITE_P(Sizes,
                          CudaScaleAndCap,

@@ -22,11 +22,11 @@ struct ArchitectureFixture {
   std::vector<OracleRun> runs;
 };
 
-/// All fixtures. Their weights are a function of tensor name and index.
+/// All fixtures. A weight depends only on the fixture's seed, the tensor's name and the index.
 std::vector<ArchitectureFixture> architecture_fixtures();
 
 /// Decodes every run on a model: expects the same tokens, and logits within 1e-4 of the largest logit of their row.
-/// @return  the largest difference of a logit, relative to that
+/// @return  the largest difference, relative to the largest logit of its row
 double expect_as_transformers(Model& model, const ArchitectureFixture& fixture);
 
 }  // namespace engine::test

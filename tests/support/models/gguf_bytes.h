@@ -81,7 +81,7 @@ class GgufBytes {
     n_tensors_++;
     return *this;
   }
-  /// Sets the alignment of the data, without a pair that says so.
+  /// Sets the alignment of the data, but adds no pair general.alignment.
   GgufBytes& align(std::size_t alignment) {
     alignment_ = alignment;
     return *this;

@@ -90,7 +90,7 @@ TestModel random_model(std::string name, const ModelConfig& c, std::uint64_t see
   return model;
 }
 
-ModelConfig with_multipliers(ModelConfig c) {  // as Granite
+ModelConfig with_multipliers(ModelConfig c) {
   c.embedding_multiplier = 3;
   c.residual_multiplier = 0.22f;
   c.attention_scale = 0.4;
@@ -98,7 +98,7 @@ ModelConfig with_multipliers(ModelConfig c) {  // as Granite
   return c;
 }
 
-ModelConfig with_post_norms(ModelConfig c) {  // as Gemma, with all that it ever had
+ModelConfig with_post_norms(ModelConfig c) {
   c.norm_offset = c.head_norm_offset = 1;
   c.post_norms = c.qk_norm = c.tied_embeddings = true;
   c.head_norm_eps = 1e-6f;

@@ -60,9 +60,10 @@ ModelConfig odd_config();
 TestModel random_model(std::string name, const ModelConfig& config, std::uint64_t seed);
 /// One model per feature, and one with nearly all features.
 std::vector<TestModel> models_of_every_kind();
-/// The shape with multipliers of embeddings, scores, residuals and logits.
+/// Adds Granite's multipliers of embeddings, scores, residuals and logits.
 ModelConfig with_multipliers(ModelConfig config);
-/// The shape with norm offsets, norms of heads and after blocks, GELU, softcaps, and local layers with a rotation of their own.
+/// Adds the features of Gemma 2 and 3: norm offsets, norms of heads and after blocks, GELU, softcaps, and local layers with
+/// their own rotation.
 ModelConfig with_post_norms(ModelConfig config);
 
 std::vector<TokenId> random_tokens(int n, int vocab_size, std::uint64_t seed);

@@ -1,5 +1,7 @@
-// Every architecture on CUDA devices against Hugging Face transformers in f32, and against the CPU in half types.
+// Every architecture on CUDA devices: compares logits and tokens with those of Hugging Face transformers in f32, and tests
+// batch invariance in bf16.
 #include "kernels/cuda/cuda.h"
+#include "tests/support/gpu_here.h"
 #include "tests/support/models/architecture_fixtures.h"
 #include "tests/support/models/lane.h"
 
@@ -37,21 +39,10 @@ TEST_P(DeviceArchitectures, are_batch_invariant) {
   }
 }
 
-std::vector<std::string> devices() {
-  std::vector<std::string> all;
-  for (const kernels::CudaDeviceInfo& info : kernels::list_cuda())
-    if (info.available) all.push_back(info.name);
-  return all;
-}
-std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace(name, ':', '_');
-  return name;
-}
 INSTANTIATE_TEST_SUITE_P(Devices,
                          DeviceArchitectures,
-                         testing::ValuesIn(devices()),
-                         name_of_device);
+                         testing::ValuesIn(kernels::test::cuda_devices_here()),
+                         kernels::test::name_of_device);
 
 }  // namespace
 }  // namespace engine::test

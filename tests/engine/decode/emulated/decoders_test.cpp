@@ -238,20 +238,10 @@ TEST_P(CudaSettings, random_settings_equal_plain_decoding) {
   for (int i = 0; i < 40; i++) expect_plain(on, random_job(dice, &on.draft()), i);
 }
 
-std::vector<std::string> devices_here() {
-  std::vector<std::string> names;
-  for (const kernels::CudaDeviceInfo& info : kernels::list_cuda())
-    if (info.available) names.push_back(info.name);
-  return names;
-}
 INSTANTIATE_TEST_SUITE_P(Devices,
                          CudaSettings,
-                         testing::ValuesIn(devices_here()),
-                         [](const auto& of) {
-                           std::string name = of.param;
-                           std::ranges::replace(name, ':', '_');
-                           return name;
-                         });
+                         testing::ValuesIn(kernels::test::cuda_devices_here()),
+                         kernels::test::name_of_device);
 
 // The device sums in another order than the CPU, so bits differ, but in f32 both choose the same
 // tokens.

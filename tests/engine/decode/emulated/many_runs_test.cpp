@@ -24,6 +24,7 @@
 #include "tests/support/assets_folder.h"
 #include "tests/support/decode/catalogue.h"
 #include "tests/support/files.h"
+#include "tests/support/gpu_here.h"
 #include "tests/support/in_environment.h"
 #include "tests/support/models/lane.h"
 #include "tests/support/models/tiny_transformer.h"
@@ -33,18 +34,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using testing::HasSubstr;
-
-std::vector<std::string> devices() {
-  std::vector<std::string> all;
-  for (const kernels::CudaDeviceInfo& info : kernels::list_cuda())
-    if (info.available) all.push_back(info.name);
-  return all;
-}
-std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace(name, ':', '_');
-  return name;
-}
 
 int from_environment(const char* variable, int otherwise) {
   const char* text = std::getenv(variable);
@@ -386,7 +375,10 @@ TEST_P(DeviceLong, NonFinite_logits_name_their_row_with_and_without_graphs) {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceLong);
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceLong, testing::ValuesIn(devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         DeviceLong,
+                         testing::ValuesIn(kernels::test::cuda_devices_here()),
+                         kernels::test::name_of_device);
 
 }  // namespace
 }  // namespace engine::test

@@ -11,6 +11,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 #include "tests/support/decode/catalogue.h"
+#include "tests/support/gpu_here.h"
 #include "tests/support/in_environment.h"
 #include "tests/support/models/lane.h"
 #include "tests/support/models/tiny_transformer.h"
@@ -71,13 +72,6 @@ TEST(PromptBlocks, a_prompt_is_split_into_whole_blocks_and_a_rest) {
   EXPECT_EQ(pieces(0, 600, 60, kBlock), (std::vector<int>{-256, -256, 60, 28}));
   EXPECT_EQ(pieces(260, 300, 256, kBlock), (std::vector<int>{40}));
   EXPECT_EQ(pieces(0, 600, 256, 0), (std::vector<int>{256, 256, 88}));
-}
-
-std::vector<std::string> devices() {
-  std::vector<std::string> names;
-  for (const auto& info : kernels::list_cuda())
-    if (info.available) names.push_back(info.name);
-  return names;
 }
 
 std::vector<TokenId> text_of(int n_tokens, std::uint64_t seed = 3) {
@@ -160,7 +154,7 @@ std::string name_of_case(const testing::TestParamInfo<BlocksCase>& info) {
 }
 std::vector<BlocksCase> cases() {
   std::vector<BlocksCase> all;
-  for (const std::string& device : devices())
+  for (const std::string& device : kernels::test::cuda_devices_here())
     for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16})
       all.push_back({device, dtype});
   return all;

@@ -182,7 +182,9 @@ class Decode {
       const Probabilities& judged_by = is(Bug::QOffByOne) && i > 0 ? q[i - 1] : q[i];
       double chance = std::min(1.0, at(filtered, x) / at(judged_by, x));
       if (is(Bug::KeepsAtHalf) && at(filtered, x) >= at(judged_by, x) / 2) chance = 1;
-      if (is(Bug::KeepsAtZero) && chance == 0) chance = 0.05;  // stands in for draws with u = 0
+      // This mistake keeps a token of probability 0 if u is 0, which is too rare to enumerate. The
+      // test gives u = 0 the probability 0.05.
+      if (is(Bug::KeepsAtZero) && chance == 0) chance = 0.05;
       if (uniforms_.accept(0, 0, chance) < chance) {
         emit(x);
         continue;
