@@ -20,7 +20,8 @@ inline bool absence_is_failure() {
 /// Skips or fails the test unless `found`. Use it only in functions that return void.
 #define NEEDS(found, what)                                                    \
   do {                                                                        \
-    if (!(found) && tests::absence_is_failure())                              \
+    const bool is_found = (found);                                            \
+    if (!is_found && tests::absence_is_failure())                             \
       FAIL() << (what) << "; DECOSCOPE_TEST_NEEDS_ALL=1 does not allow that"; \
-    if (!(found)) GTEST_SKIP() << (what);                                     \
+    if (!is_found) GTEST_SKIP() << (what);                                    \
   } while (false)
