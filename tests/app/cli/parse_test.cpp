@@ -251,9 +251,10 @@ TEST(CommandLine, an_empty_word_is_refused) {
 }
 
 TEST(CommandLine, a_system_message_needs_a_chat_template) {
-  EXPECT_EQ(refusal_of({"reason", "cot", "--system", "Short."}), "--system requires --chat");
-  EXPECT_EQ(refusal_of({"generate", "--prompt", "a", "--raw", "--system", "Short."}),
-            "--raw excludes --system");
+  EXPECT_TRUE(
+      refusal_of({"reason", "cot", "--system", "Short."}).starts_with("--system requires --chat"));
+  EXPECT_TRUE(refusal_of({"generate", "--prompt", "a", "--raw", "--system", "Short."})
+                  .starts_with("--system excludes --raw"));
 }
 
 TEST(CommandLine, an_option_is_not_the_value_of_another) {
