@@ -5,7 +5,8 @@
   shape.py check                      compares the measures with their limits; exit code 1 and a line for each limit that is exceeded
   shape.py undocumented [FOLDER]      public types and functions without a comment, as file:line: name
   shape.py sample ROOM [--seed N] [--count N]
-                                      comments, names and messages of a room, drawn at random, to be read by a person
+                                      comments, names and messages of a room (or of a folder or file), drawn at random, to be
+                                      read by a person
   shape.py wording [FOLDER]           sentences in the old dialect, as file:line: text
   shape.py rooms                      the names of the rooms
 
@@ -473,9 +474,10 @@ ROOMS = {"decode": ["engine/decode"], "kernels": ["kernels"], "model": ["engine/
 
 
 def phrases(room):
-    """(place, kind, text) of everything in a room that a person reads."""
+    """(place, kind, text) of everything in a room, or below a path, that a person reads."""
+    roots = ROOMS.get(room, [room.rstrip("/")])
     for name in tracked():
-        if not any(name == root or name.startswith(root + "/") for root in ROOMS[room]):
+        if not any(name == root or name.startswith(root + "/") for root in roots):
             continue
         if name.endswith(CODE):
             text = text_of(name)
@@ -513,6 +515,8 @@ def wording(folder):
 
 def sample(room, seed, count):
     all_of_room = sorted(phrases(room))
+    if not all_of_room:
+        sys.exit(f"shape.py: {room}: neither a room ({', '.join(sorted(ROOMS))}) nor a path of the tree with text")
     rng = random.Random(seed)
     for place, kind, words in rng.sample(all_of_room, min(count, len(all_of_room))):
         print(f"{place} [{kind}]\n    {words[:600]}")
@@ -528,7 +532,7 @@ def main():
     for verb in ("undocumented", "wording"):
         verbs.add_parser(verb).add_argument("folder", nargs="?", default="")
     sampling = verbs.add_parser("sample")
-    sampling.add_argument("room", choices=sorted(ROOMS))
+    sampling.add_argument("room", help="a room's name, or a folder or file of the tree")
     sampling.add_argument("--seed", type=int, default=1)
     sampling.add_argument("--count", type=int, default=40)
     options = parser.parse_args()

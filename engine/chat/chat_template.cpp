@@ -48,7 +48,7 @@ std::string answer_of(const JinjaResult& result) {
   return answer;
 }
 
-/// Bytes of address space that this process uses; 0: unknown.
+/// Returns how many bytes of address space this process uses; 0: unknown.
 std::int64_t address_space_bytes() {
   long pages = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
@@ -63,7 +63,8 @@ void limit(int what, std::int64_t value) {
   setrlimit(static_cast<__rlimit_resource_t>(what), &both);
 }
 
-/// In the child: no messages on the terminal, default signals, no new files, bounded memory.
+/// Restricts the child process: it prints no messages, opens no files, has default handlers for
+/// signals, and has bounded memory.
 void confine(std::int64_t address_space) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null >= 0) dup2(null, STDERR_FILENO);
@@ -74,7 +75,7 @@ void confine(std::int64_t address_space) {
   pthread_sigmask(SIG_SETMASK, &none, nullptr);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, 0);
-  limit(RLIMIT_NOFILE, 0);  // open files stay, no further one can be opened
+  limit(RLIMIT_NOFILE, 0);  // keeps open files open and prevents opening others
   if (address_space > 0) limit(RLIMIT_AS, address_space);
 }
 
@@ -103,7 +104,7 @@ void write_all(int fd, std::string_view bytes) {
   _exit(0);
 }
 
-/// Everything that the child writes, at most `most` bytes; nullopt when the time is over.
+/// Reads all output of the child, at most `most` bytes; nullopt if the time runs out.
 std::optional<std::string> read_answer(int fd, Clock::time_point deadline, std::size_t most) {
   std::string answer;
   std::vector<char> buffer(1 << 16);
@@ -121,7 +122,7 @@ std::optional<std::string> read_answer(int fd, Clock::time_point deadline, std::
   return answer;
 }
 
-/// Takes fields off an answer.
+/// Reads the fields of the child's answer in order.
 class Answer {
  public:
   explicit Answer(std::string_view bytes) : rest_(bytes) {}
@@ -133,10 +134,10 @@ class Answer {
   }
   std::string field() {
     std::uint64_t size = 0;
-    ensure(rest_.size() >= sizeof size, "an answer of a template ends within a field");
+    ensure(rest_.size() >= sizeof size, "the rendering process sent an incomplete answer");
     std::memcpy(&size, rest_.data(), sizeof size);
     rest_.remove_prefix(sizeof size);
-    ensure(rest_.size() >= size, "an answer of a template ends within a field");
+    ensure(rest_.size() >= size, "the rendering process sent an incomplete answer");
     std::string text(rest_.substr(0, size));
     rest_.remove_prefix(size);
     return text;
@@ -189,7 +190,7 @@ std::vector<ChatPart> render_chat(const ChatTemplate& chat_template,
   const std::int64_t own_bytes = address_space_bytes();
   const std::int64_t address_space = own_bytes > 0 ? own_bytes + limits.memory_bytes : 0;
   auto [ours, theirs] = make_pipe();
-  tzset();  // reads the time zone's file, which the child cannot open
+  tzset();  // reads the time zone's file now, because the child cannot open it
   const pid_t child = fork();
   if (child < 0)
     throw Error(ErrorCode::Resources,

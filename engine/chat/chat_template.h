@@ -19,13 +19,13 @@ namespace engine {
 /// A template and the place where it was found.
 struct ChatTemplate {
   std::string text;
-  std::string place;  // for messages: "DIR/chat_template.jinja"
+  std::string place;  // for error messages: "DIR/chat_template.jinja"
 };
 
 /// Limits of one rendering.
 struct ChatLimits {
   std::chrono::milliseconds time{10'000};
-  std::int64_t memory_bytes = 1 << 30;   // beyond what the program uses itself
+  std::int64_t memory_bytes = 1 << 30;   // in addition to what the program itself uses
   std::int64_t output_bytes = 64 << 20;  // of the rendered text
 };
 

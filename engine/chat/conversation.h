@@ -20,7 +20,7 @@ struct ChatMessage {
 
 /// Variables of a template other than the messages.
 struct ChatSettings {
-  std::string bos, eos;               // texts of the model's begin and end tokens; may be empty
+  std::string bos, eos;               // texts of the model's begin and end tokens, or empty
   bool add_generation_prompt = true;  // end with the beginning of the assistant's answer
   std::vector<std::pair<std::string, Json>> extra = {};  // further variables by name
   std::optional<std::int64_t> now = {};  // for strftime_now, seconds since 1970; unset: the clock

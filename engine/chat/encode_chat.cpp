@@ -15,7 +15,7 @@ struct Range {
   std::size_t begin = 0, end = 0;
 };
 
-/// The names of special tokens in the contents of messages, longest first.
+/// Collects the names of special tokens that occur in the contents of messages, longest first.
 std::vector<std::string> names_in_contents(const Tokenizer& tokenizer,
                                            std::span<const ChatPart> parts) {
   std::set<TokenId> found;
@@ -42,7 +42,8 @@ std::vector<Range> contents_of(std::span<const ChatPart> parts) {
   return ranges;
 }
 
-/// Where names stand that touch the content of a message, in order.
+/// Finds the names of special tokens that overlap the content of a message, in the order of the
+/// text.
 std::vector<Range> names_to_be_text(std::string_view text,
                                     const std::vector<std::string>& names,
                                     const std::vector<Range>& contents) {

@@ -1,6 +1,6 @@
-// Tokens of a rendered conversation. Special tokens that the template writes become their ids;
-// names of special tokens in the content of a message are text, so that no message can end its
-// turn or begin another one. No begin token is added to those that the template writes.
+// Encodes a rendered conversation. A special token that the template writes becomes its id. The
+// name of a special token inside a message is encoded as plain text; otherwise a message could end
+// its turn or begin another one. No begin token is added beyond those that the template writes.
 #pragma once
 
 #include <span>
@@ -14,11 +14,11 @@ namespace engine {
 
 class Tokenizer;
 
-/// The ids of a rendering.
+/// Returns the token ids of a rendering.
 /// @throws Error(BadInput)  as Tokenizer::encode()
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const ChatPart> parts);
 
-/// True if a text names a special token.
+/// True if a text contains the name of a special token.
 bool names_special_token(const Tokenizer& tokenizer, std::string_view text);
 
 /// The texts of the tokenizer's begin and end tokens, for a template.

@@ -90,25 +90,26 @@ int line_in(std::string_view message) {
   return line;
 }
 
-/// The engine shows the source around a fault of syntax, as "...SOURCE...\n", then a mark below the
-/// fault. The line of that source; 0: not found.
+/// Returns the line of a syntax error; 0: not found. The engine's message does not number lines: it
+/// quotes the source around the error, as "...SOURCE...\n", with a mark below the error.
 int line_of_shown(std::string_view message, const std::string& text) {
   const std::size_t begin = message.find("\n...");
   const std::size_t end = message.find("...\n", begin == std::string_view::npos ? 0 : begin + 1);
   if (begin == std::string_view::npos || end == std::string_view::npos) return 0;
   std::string shown(message.substr(begin + 4, end - begin - 4));
-  constexpr std::string_view kBreak = "\xE2\x86\xB5";  // the engine writes it for a line feed
+  constexpr std::string_view kBreak =
+      "\xE2\x86\xB5";  // stands for a line feed in the quoted source
   for (std::size_t i = 0; (i = shown.find(kBreak, i)) != std::string::npos; i++)
     shown.replace(i, kBreak.size(), "\n");
   const std::size_t at = text.find(shown);
   if (shown.empty() || at == std::string::npos) return 0;
-  const std::size_t mark = message.size() - (end + 4);  // spaces up to and with the mark
+  const std::size_t mark = message.size() - (end + 4);  // the spaces before the mark, and the mark
   const std::size_t fault = std::min(at + (mark > 4 ? mark - 4 : 0), text.size());
   return 1 + static_cast<int>(
                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(fault), '\n'));
 }
 
-/// What the engine's message says, without the source that it shows.
+/// Removes the quoted source from an error message of the engine.
 std::string_view reason_in(std::string_view message) {
   constexpr std::string_view kError = "Error: ";
   if (const std::size_t at = message.rfind("\n" + std::string(kError)); at != std::string::npos)

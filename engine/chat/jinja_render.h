@@ -1,5 +1,5 @@
-// Renders a chat template in this process, without limits. Only the child of render_chat() and
-// tests of the language call it.
+// Renders a chat template in this process, without limits. Only the child process of render_chat()
+// and the tests of the template language use it.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ struct JinjaResult {
   bool refused = false;  // the template itself refuses the messages (raise_exception)
 };
 
-/// Renders a conversation. A memory limit shows as std::bad_alloc.
+/// Renders a conversation. Throws std::bad_alloc if the process reaches its memory limit.
 JinjaResult render_jinja(const std::string& text,
                          std::span<const ChatMessage> messages,
                          const ChatSettings& settings);

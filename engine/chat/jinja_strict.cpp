@@ -39,7 +39,8 @@ void check_defined(const value& v) {
   fail(fmt::format("'{}' is undefined", undefined ? undefined->hint : ""));
 }
 
-/// An operand that a strict node evaluates itself, before the engine's node asks for it.
+/// Holds the value of an operand that a strict node has evaluated, so that the engine's node does
+/// not evaluate it again.
 struct Operand : jinja::expression {
   explicit Operand(statement_ptr&& node) : inner(std::move(node)) { pos = inner->pos; }
   value evaluate(context& ctx) const { return last = inner->execute(ctx); }
@@ -68,7 +69,7 @@ struct Printed : jinja::statement {
   statement_ptr inner;
 };
 
-/// The optional number of a slice: absent and none are the same.
+/// One of the three optional numbers of a slice. None means the same as an absent number.
 std::optional<std::int64_t> bound_of(const statement_ptr& node, context& ctx) {
   if (!node) return std::nullopt;
   const value v = node->execute(ctx);
@@ -93,7 +94,7 @@ struct Member : jinja::member_expression {
     if (!is_val<jinja::value_int>(index)) return mk_val<jinja::value_undefined>("index");
     return character_at(v->val_str, index->as_int());
   }
-  /// An undefined member that knows its name.
+  /// Returns an undefined value that contains the member's name, for error messages.
   value named(value member) const {
     const auto* name = as<jinja::identifier>(property);
     return member->is_undefined() && name ? mk_val<jinja::value_undefined>(name->val) : member;
@@ -171,11 +172,12 @@ struct Filter : jinja::filter_expression {
       if (const value own = own_filter(v->val_str)) return own;
     if (v->is_undefined() && name_ == "tojson") check_defined(v);
     if (name_ == "format")
-      fail("the filter format is not known here");  // the engine's is str.format
+      fail("the filter format is not known here");  // the engine implements str.format instead
     value result = filter_expression::execute_impl(ctx);
     return is_content(v) ? marked(std::move(result)) : result;
   }
-  /// The result of a filter without arguments on a string; null: the engine's is right.
+  /// Applies a filter without arguments to a string. Returns null if the engine's own filter gives
+  /// the right result.
   value own_filter(const jinja::string& text) const {
     if (name_ == "length" || name_ == "count")
       return mk_val<jinja::value_int>(static_cast<std::int64_t>(characters_of(text).size()));
@@ -210,7 +212,7 @@ value remainder_of(const value& a, const value& b) {
       rest != 0 && (rest < 0) != (b->as_float() < 0) ? rest + b->as_float() : rest);
 }
 
-/// a + b, a ~ b and the other operators that compute.
+/// Binary operators that compute a value, such as a + b and a ~ b.
 struct Arithmetic : jinja::binary_expression {
   explicit Arithmetic(jinja::binary_expression& b)
       : binary_expression(b.op, as_operand(std::move(b.left)), as_operand(std::move(b.right))) {
@@ -275,7 +277,7 @@ class Replacing {
     }
   }
 
-  /// The arguments of a filter or test, whose node stays.
+  /// Replaces the arguments of a filter or test but not its own node.
   void arguments(const statement_ptr& node) {
     if (auto* call = as<jinja::call_expression>(node)) all(call->args);
   }

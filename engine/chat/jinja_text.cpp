@@ -32,7 +32,8 @@ value string_of(Characters characters) {
   return result;
 }
 
-/// White space by Python's str.isspace(): the bidirectional types WS, B and S, and category Zs.
+/// True for white space as defined by Python's str.isspace(): bidirectional types WS, B and S, and
+/// category Zs.
 bool is_space(std::string_view character) {
   constexpr std::array<std::pair<char32_t, char32_t>, 10> kSpaces = {{{9, 13},
                                                                       {28, 32},
@@ -50,7 +51,8 @@ bool is_space(std::string_view character) {
          });
 }
 
-/// Index of the first place where `separator` stands from `begin` on; characters.size(): none.
+/// Index of the first occurrence of `separator` at or after `begin`; characters.size() if there is
+/// none.
 std::size_t find_in(Characters characters, Characters separator, std::size_t begin) {
   const auto same = [](const JinjaCharacter& a, const JinjaCharacter& b) {
     return a.bytes == b.bytes;
@@ -82,8 +84,8 @@ value split_at_spaces(Characters characters) {
   return list;
 }
 
-/// A string as Python's repr() quotes it; characters that do not print, beyond control characters,
-/// stay as they are.
+/// Quotes a string as Python's repr() does, but escapes only control characters, no other
+/// unprintable ones.
 std::string quoted(const std::string& text) {
   const bool has_single = text.find('\'') != std::string::npos;
   const char quote = has_single && text.find('"') == std::string::npos ? '"' : '\'';
@@ -106,7 +108,7 @@ std::string quoted(const std::string& text) {
   return out + quote;
 }
 
-/// A float with the fewest digits that read back as it.
+/// Formats a float with the fewest digits from which it can be parsed exactly.
 std::string float_text(double number) {
   std::string text = fmt::format("{}", number);
   if (std::isfinite(number) && text.find_first_of(".e") == std::string::npos) text += ".0";

@@ -36,7 +36,7 @@ std::string in_tokenizer_config(const std::string& path, const FileLimits& limit
   refuse(path, "chat_template", found->shown(), "a text or a list of templates");
 }
 
-/// The text of a token: "<s>" or {"content": "<s>"}; empty: none.
+/// The text of a token that is given as "<s>" or as {"content": "<s>"}; empty if there is none.
 std::string token_text(const Json& config, const std::string& path, const char* name) {
   const Json* token = Fields(config, path).find(name);
   if (!token) return {};
@@ -44,7 +44,7 @@ std::string token_text(const Json& config, const std::string& path, const char* 
   return Fields(*token, path, std::string(name) + ".").string("content").value_or("");
 }
 
-/// The name of the token that a key of the metadata gives the id of; empty: none.
+/// The text of the token whose id a metadata key gives; empty if the key is absent.
 std::string token_text(const GgufFile& file, const char* key) {
   const auto id = file.integer(key);
   const auto tokens = file.strings("tokenizer.ggml.tokens");

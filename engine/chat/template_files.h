@@ -8,9 +8,9 @@
 
 namespace engine {
 
-/// A model's chat template, and the texts of its begin and end tokens as its files name them.
+/// A model's chat template, and the texts of its begin and end tokens.
 struct ChatFiles {
-  ChatTemplate chat_template;  // without a text: the model has none
+  ChatTemplate chat_template;  // its text is empty if the model has no template
   std::string bos, eos;
 };
 
@@ -19,8 +19,9 @@ struct ChatFiles {
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 ChatFiles read_chat_files(const std::string& path, const FileLimits& limits);
 
-/// The template of a directory: chat_template.jinja, else `chat_template` of tokenizer_config.json,
-/// which is a text or a list of {"name", "template"} whose "default" counts. Empty: there is none.
+/// The template of a directory: the file chat_template.jinja, else `chat_template` of
+/// tokenizer_config.json. The latter is a text, or a list of {"name", "template"} of which the
+/// entry "default" is used. Empty if there is none.
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 std::string read_chat_template(const std::string& directory, const FileLimits& limits);
 

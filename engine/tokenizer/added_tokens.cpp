@@ -8,7 +8,7 @@
 namespace engine {
 namespace {
 
-/// Offset of the last character of `text`, which is not empty.
+/// Offset of the last character of a text that is not empty.
 std::size_t last_character(std::string_view text) {
   std::size_t i = text.size() - 1;
   while (i > 0 && (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) i--;
@@ -34,7 +34,7 @@ std::size_t leading_space(std::string_view text) {
   return i;
 }
 
-/// Offset of the white space at the end of `text`.
+/// Offset at which the trailing white space of `text` begins.
 std::size_t trailing_space_begin(std::string_view text) {
   while (!text.empty()) {
     const std::size_t i = last_character(text);
@@ -81,15 +81,15 @@ AddedTokens::Match AddedTokens::longest_at(const std::vector<Entry>& entries,
   return longest;
 }
 
-// Like AddedVocabulary::find_matches of tokenizers, tries no shorter match inside a discarded
-// match.
+// When a match is discarded, shorter matches inside it are not tried, as in
+// AddedVocabulary::find_matches of tokenizers.
 std::vector<TextPart> AddedTokens::split(std::string_view text,
                                          Of kind,
                                          bool special_as_text) const {
   const std::vector<Entry>& entries = kind == Of::GivenText ? given_ : normalized_;
   std::vector<TextPart> parts;
-  std::size_t begun = 0;      // start of the text that does not belong to a part yet
-  std::size_t space_end = 0;  // end of the white space that was measured last
+  std::size_t begun = 0;      // start of the text that is in no part yet
+  std::size_t space_end = 0;  // end of the last run of white space that was measured
   for (std::size_t i = 0; i < text.size() && !entries.empty();) {
     const Match match = longest_at(entries, text.substr(i));
     if (match.length == 0) {
@@ -107,7 +107,7 @@ std::vector<TextPart> AddedTokens::split(std::string_view text,
       start =
           start <= begun ? begun : begun + trailing_space_begin(text.substr(begun, start - begun));
     if (token.rstrip) {
-      // Skips white space that the previous match includes already.
+      // Skips white space that already belongs to the previous match.
       if (stop >= space_end) space_end = stop + leading_space(text.substr(stop));
       stop = space_end;
     }

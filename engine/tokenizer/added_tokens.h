@@ -1,6 +1,6 @@
-// Added tokens. They are matched in a text by the rules of Hugging Face's tokenizers library
-// (AddedVocabulary); afterwards the tokenizer's model reads the stretches between them. This code
-// does not depend on the tokenizer's model.
+// Added tokens. A tokenizer first finds its added tokens in a text, by the rules of Hugging Face's
+// tokenizers library (AddedVocabulary), and then encodes the stretches between them with its model.
+// This code does not depend on the model.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace engine {
 
-/// A token that is matched in texts, with the flags of the tokenizers library.
+/// An added token with the flags of the tokenizers library.
 struct AddedToken {
   TokenId id = 0;
   std::string content;
@@ -25,7 +25,7 @@ struct AddedToken {
   bool special = false;      // a control symbol: decodes to no text
 };
 
-/// A part of a text: one added token, or the text between two (never empty).
+/// A part of a text: one added token, or the text between two, which is never empty.
 struct TextPart {
   std::optional<TokenId> id;  // nullopt: text
   // the bytes of this part; for a token including the white space that it matched
@@ -35,20 +35,20 @@ struct TextPart {
 /// The added tokens of one tokenizer.
 class AddedTokens {
  public:
-  /// The texts that tokens are matched in.
+  /// The kind of text in which tokens are matched.
   enum class Of { GivenText, NormalizedText };
 
   /// No tokens.
   AddedTokens() = default;
   /// @param tokens     with distinct ids and distinct contents
-  /// @param normalize  the normaliser of the tokenizer, which is applied to the contents of tokens
-  ///                   that match in normalised text; empty: none
+  /// @param normalize  the tokenizer's normaliser; empty: none. It is applied to the content of
+  ///                   each token that is matched in normalised text
   explicit AddedTokens(std::vector<AddedToken> tokens,
                        const std::function<std::string(const std::string&)>& normalize = {});
 
   /// Splits `text` (borrowed) by the tokens that match in texts of this kind: the leftmost match
   /// first, and of several matches at one place the longest.
-  /// @param special_as_text  control symbols do not match
+  /// @param special_as_text  names of control symbols are plain text
   std::vector<TextPart> split(std::string_view text, Of kind, bool special_as_text) const;
   /// True if some token matches in texts of this kind.
   bool any(Of kind) const { return !(kind == Of::GivenText ? given_ : normalized_).empty(); }

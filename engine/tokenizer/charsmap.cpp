@@ -46,7 +46,7 @@ class TrieCheck {
         leave();
         continue;
       }
-      // Child c of a unit is the unit base ^ c.
+      // The child of a unit for byte c is the unit with the index base ^ c.
       const std::uint32_t c = visit.next_child++;
       const std::size_t child = visit.base ^ c;
       if (unit(child).label() != c) continue;
@@ -61,12 +61,12 @@ class TrieCheck {
     return why;
   }
 
-  /// The largest number of keys on one path of the trie. Valid if fault() found no fault.
+  /// The largest number of keys on one path of the trie. Valid only if fault() found none.
   int most_matches() const { return state_[0]; }
 
  private:
-  // kOpen while a unit is on the path. Afterwards the largest number of keys on a path that begins
-  // at this unit.
+  // For each unit: kOpen while it is on the current path; afterwards the largest number of keys on
+  // a path from it.
   static constexpr int kUnseen = -2, kOpen = -1;
   struct Visit {
     std::size_t at, base;

@@ -1,5 +1,6 @@
-// The normaliser table inside a SentencePiece model: a double-array trie (Yata et al. 2007, as
-// darts-clone stores it) whose values are offsets into a block of NUL-terminated replacements.
+// The table with which a SentencePiece model normalises texts. It is a double-array trie (Yata et
+// al. 2007, in darts-clone's format) whose values are offsets into a list of NUL-terminated
+// replacements.
 #pragma once
 
 #include <string>
@@ -7,13 +8,13 @@
 
 namespace engine {
 
-/// Checks every node of the trie that an input can reach: all reads stay inside the table, no node
-/// is its own descendant, and no path has more than 32 matches, which is the library's limit.
+/// Checks every node that an input can reach: all reads stay inside the table, no node is its own
+/// descendant, and no path has more than 32 matches (the limit of the sentencepiece library).
 /// @return  the fault; "" for a sound table
 std::string charsmap_fault(std::string_view charsmap);
 
-/// Returns `text` after replacement by the table: at each place the longest key that matches is
-/// replaced; a character at which no key matches stays.
+/// Replaces at each position the longest key that matches, and keeps a character at which no key
+/// matches.
 /// @param charsmap  without a fault; empty: no table
 std::string normalized_by(std::string_view charsmap, std::string_view text);
 

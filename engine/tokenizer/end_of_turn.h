@@ -1,5 +1,5 @@
-// Tokens that end a turn or a text, found by their names. Files often list only one of them.
-//   source  llama.cpp's list (llama-vocab.cpp of October 2026)
+// Finds the tokens that end a turn or a text by their names, because files often list only one of
+// them. source llama.cpp's list (llama-vocab.cpp of October 2026)
 #pragma once
 
 #include <string_view>

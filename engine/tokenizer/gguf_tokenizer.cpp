@@ -207,7 +207,8 @@ class GgufReader {
     return ranks;
   }
 
-  /// Lets characters outside the vocabulary become byte tokens; all 256 of them or none must exist.
+  /// Enables byte tokens for characters outside the vocabulary. Either all 256 byte tokens must
+  /// exist, or none.
   void set_byte_fallback() {
     std::vector<bool> has(256);
     for (TokenId id = 0; id < n_tokens(); id++) {
@@ -274,16 +275,16 @@ class GgufReader {
                        fmt::format("false, as there is no tokenizer.ggml.{}_token_id", name));
   }
 
-  /// True for Phi-3: its special tokens absorb the white space after them, which the file does not
-  /// say.
+  /// True for Phi-3, whose special tokens absorb the white space after them. The file does not say
+  /// this.
   bool is_phi3() const {
     std::string name = file_.string("general.name").value_or("");
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
   }
 
-  /// True if the token's name says that it ends a turn: some converters write such tokens as normal or
-  /// user-defined ones. False for a token that a merge produces, and for "</s>", which may be a tag of
+  /// True if a token ends a turn by its name. Some converters give such tokens the type normal or
+  /// user-defined. False for a token that a merge produces, and for "</s>", which may be a tag of
   /// HTML (Gemma, Qwen).
   bool is_end_by_name(TokenId id) const {
     const auto at = static_cast<std::size_t>(id);

@@ -14,8 +14,8 @@
 
 namespace engine {
 
-/// Makes the tokenizer of a file, which may be a vocabulary without tensors.
-/// @param notices  receives a notice for each part that is not applied as the file says
+/// Creates the tokenizer of a GGUF file, which may have a vocabulary but no tensors.
+/// @param notices  receives a notice for each setting that is not applied as in the file
 /// @throws Error(BadInput)  "file: key: found X, expected Y" for metadata that cannot be used
 std::shared_ptr<const Tokenizer> open_gguf_tokenizer(const GgufFile& file,
                                                      const FileLimits& limits,

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-/// One step with its place in the file: "normalizer.normalizers.0".
+/// A step and its place in the file: "normalizer.normalizers.0".
 struct Step {
   const Json& json;
   const std::string& file;
@@ -40,7 +40,7 @@ struct Step {
     return *text;
   }
 
-  /// A text of at most 4 KB, so that a replacement cannot multiply a prompt beyond reason.
+  /// Reads a text of at most 4 KB. The limit bounds how much a replacement can lengthen a prompt.
   std::string short_text(const char* name) const {
     const std::string value = text(name);
     if (value.size() > 4096)
@@ -121,7 +121,7 @@ MetaspaceStep metaspace_of(const Step& step) {
   made.replacement = step.text("replacement");
   if (whole_characters(made.replacement, 4) != made.replacement.size() || made.replacement.empty())
     step.fields().fail("replacement", in_quotes(made.replacement), "one character");
-  // Files of older versions have add_prefix_space instead.
+  // Older files have add_prefix_space instead.
   const bool adds = step.fields().boolean("add_prefix_space", true);
   const std::string scheme =
       step.fields().string("prepend_scheme").value_or(adds ? "always" : "never");
@@ -246,7 +246,7 @@ class PostProcessor {
     after_.insert(after_.end(), after.begin(), after.end());
   }
 
-  /// The ids that special_tokens gives to a name.
+  /// Returns the ids that special_tokens lists for a name.
   void append_ids(const Step& step, const std::string& name, std::vector<TokenId>& out) const {
     const Json* const all = step.json.find("special_tokens");
     const Json* const one = all ? all->find(name) : nullptr;

@@ -12,8 +12,8 @@
 
 namespace engine {
 
-/// Reads these steps. Every method takes null for an absent part. It throws Error(BadInput) with the
-/// JSON path for a kind of step that is not known and for a damaged one.
+/// Reads these steps. Every method accepts null for an absent part, and throws Error(BadInput) with
+/// the JSON path for an unknown or damaged step.
 class JsonSteps {
  public:
   /// @param path  for messages; borrowed

@@ -35,13 +35,12 @@ std::string with_spaces(std::string_view piece) {
   return out;
 }
 
-/// Checks that memory for the model is free. Without it the library ends the process, because its
-/// messages crash after a failed allocation. By measurement, it needs up to 17 bytes for each byte
-/// of the file.
+/// Checks that enough memory is free to load a model. The library would crash after a failed
+/// allocation. It needs up to 17 bytes for each byte of the file (measured).
 /// @throws std::bad_alloc
 void expect_room_to_load(std::size_t file_bytes) {
   const std::size_t bytes = (1 << 20) + 32 * file_bytes;
-  // mmap, because a large malloc changes how malloc serves later requests.
+  // Uses mmap, because a large malloc changes how malloc serves later requests.
   void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) throw std::bad_alloc();
@@ -66,10 +65,10 @@ void load(sentencepiece::SentencePieceProcessor& processor,
   refuse(path, "model", escaped(status.ToString()), "a model the sentencepiece library loads");
 }
 
-// Fields of NormalizerSpec that replace the file's. kNoPrefix: add_dummy_prefix false. The others
-// turn every normalisation off (no precompiled_charsmap, add_dummy_prefix and
-// remove_extra_whitespaces false); escape_whitespaces is true for texts as given and false for
-// texts that were normalised before.
+// Fields of NormalizerSpec that replace the file's. kNoPrefix sets add_dummy_prefix to false. The
+// others disable normalisation: no precompiled_charsmap; add_dummy_prefix and
+// remove_extra_whitespaces are false. escape_whitespaces is true for unchanged texts, false for
+// texts that are already normalised.
 constexpr std::string_view kNoPrefix{"\x18\x00", 2};
 constexpr std::string_view kAsItIs{"\x12\x00\x18\x00\x20\x00\x28\x01", 8};
 constexpr std::string_view kNormalized{"\x12\x00\x18\x00\x20\x00\x28\x00", 8};
@@ -175,8 +174,8 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  /// If the id of an added token leaves a gap after the pieces, the ids in the gap belong to no
-  /// token and have no text.
+  /// The id of an added token may leave a gap after the pieces. Ids in the gap have no token and no
+  /// text.
   void take(const AddedToken& token) {
     const auto at = static_cast<std::size_t>(token.id);
     if (at >= texts_.size()) texts_.resize(at + 1), special_.resize(at + 1);
@@ -196,8 +195,8 @@ class SentencePieceTokenizer : public Tokenizer {
     return fallback >= 0 ? std::optional<TokenId>(fallback) : std::nullopt;
   }
 
-  /// Returns `given` after the model's normaliser: first the table of characters is applied, then
-  /// the rules for spaces.
+  /// Applies the model's normaliser to `given`: first the table of characters, then the rules for
+  /// spaces.
   std::string normalized(std::string_view given) const {
     if (!options_.own_normalizer) return std::string(given);
     const std::string mapped = normalized_by(model_.charsmap, given);
@@ -218,7 +217,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return out;
   }
 
-  /// The item before a part of the text: nothing, an added token, or other text.
+  /// The item that precedes a part of the text: nothing, an added token, or other text.
   enum class Place { Start, AfterToken, AfterText };
 
   bool has_prefix(Place place) const {
@@ -245,8 +244,8 @@ class SentencePieceTokenizer : public Tokenizer {
   void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
     std::string read = names_.in_text(text);
     const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
-    // If every stretch between added tokens gets a prefix space, the library and transformers add
-    // it even if the stretch begins with a space.
+    // If every stretch gets a prefix space, it gets one even if it begins with a space, as in the
+    // library and in transformers.
     const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
     const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
     if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);
@@ -285,7 +284,7 @@ class SentencePieceTokenizer : public Tokenizer {
   ScannedModel model_;
   SymbolNames names_;
   SentencePieceOptions options_;
-  std::string bytes_;  // the bytes of the model file; empty if no second processor will be loaded
+  std::string bytes_;  // the model file, kept if a second processor may be loaded
   sentencepiece::SentencePieceProcessor processor_;
   AddedTokens added_;
   std::vector<std::string> texts_;  // [vocab_size] the bytes that each token adds to a text

@@ -13,9 +13,9 @@
 
 namespace engine {
 
-/// Rules of a tokenizer beside its SentencePiece model.
+/// Rules of a tokenizer that its SentencePiece model does not contain.
 struct SentencePieceOptions {
-  /// Which stretches of text between added tokens get a space before their first word.
+  /// Selects the stretches of text between added tokens that get a space before their first word.
   enum class Prefix { Never, FirstStretch, EveryStretch };
 
   bool add_bos = true;
@@ -23,13 +23,12 @@ struct SentencePieceOptions {
   std::optional<std::string> bos_token,
       eos_token;                  // their texts; "": none; nullopt: the model's
   std::vector<AddedToken> added;  // with their ids (placed_tokens() of tokenizer_files.h)
-  // symbols in a text are always read as plain text; TextReading::symbols is ignored
+  // names of symbols are always plain text; TextReading::symbols is ignored
   bool symbols_are_text = false;
-  /// True: the model's normaliser and its rules for spaces apply. False: texts are not normalised,
-  /// and a stretch that begins with a space gets no prefix, as in the LlamaTokenizer of
-  /// transformers 5.
+  /// True: uses the model's normaliser and rules for spaces. False: does not normalise, and adds no
+  /// prefix to a stretch that begins with a space, as in transformers 5's LlamaTokenizer.
   bool own_normalizer = true;
-  // if own_normalizer is true, used only if the model has a dummy prefix
+  // if own_normalizer is true, has an effect only if the model has a dummy prefix
   Prefix prefix = Prefix::EveryStretch;
   FileLimits limits;
 };

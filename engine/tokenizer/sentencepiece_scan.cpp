@@ -110,7 +110,7 @@ class Scanner {
   const std::string& path_;
 };
 
-// Ids are int32 in the proto; the file extends the sign of a negative one to 64 bits.
+// Reads an id, an int32. The file stores a negative one sign-extended to 64 bits.
 std::int64_t signed_value(const Field& field) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(field.value));
 }
@@ -319,7 +319,7 @@ class ModelScan {
       refuse(path_, std::string("trainer_spec.") + name, std::to_string(id),
              fmt::format("{} to {}", low, n - 1));
     };
-    // Checks only ids that the file sets, because a small model may lack the pieces of the default
+    // Checks only the ids that the file sets: a small model may have no pieces with the default
     // ids.
     if (unk_id_ != kNotSet) check("unk_id", unk_id_, 0);
     if (bos_id_ != kNotSet) check("bos_id", bos_id_, -1);

@@ -13,11 +13,11 @@ namespace engine {
 
 /// One piece of the vocabulary.
 struct ScannedPiece {
-  /// SentencePiece.Type of the format.
+  /// The enumeration SentencePiece.Type of the format.
   enum Type { Normal = 1, Unknown = 2, Control = 3, UserDefined = 4, Unused = 5, Byte = 6 };
   std::string text;
   int type = Normal;
-  float score = 0;  // the pair whose piece has the highest score is merged first
+  float score = 0;  // merging prefers the pair whose piece has the highest score
   // offsets of the piece's field in the file, including the tag
   std::size_t message_begin = 0, message_end = 0;
 };

@@ -11,8 +11,8 @@ namespace {
 constexpr int kLibraryMatches = 64;
 constexpr char32_t kFirstPrivate = 0x100000, kLastPrivate = 0x10fffd;
 
-// For each symbol, the number of symbols that are prefixes of it (including itself); returns the
-// largest of these numbers.
+// Counts for each symbol the symbols that are prefixes of it, including itself. Returns the largest
+// count.
 int deepest_nesting(const std::unordered_set<std::string_view>& symbols) {
   int deepest = 0;
   for (const std::string_view symbol : symbols) {
@@ -57,8 +57,8 @@ std::string SymbolNames::renamed(std::string_view file, const ScannedModel& mode
   for (const ScannedPiece& piece : model.pieces) {
     const auto at = stand_in_.find(piece.text);
     if (at == stand_in_.end()) continue;
-    // A second `piece` field in a message replaces the first. It adds six bytes (tag, length, four
-    // bytes of a character), so the length of the message changes.
+    // Appends a second `piece` field, which replaces the first one. It has six bytes (tag, length,
+    // a character of four bytes), so the length of the message is updated.
     const std::string_view message =
         file.substr(piece.message_begin, piece.message_end - piece.message_begin);
     std::size_t body = 1;

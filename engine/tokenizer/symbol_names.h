@@ -1,6 +1,6 @@
-// Replacement names for symbols that the sentencepiece library cannot store: user-defined symbols
-// if more than 64 of them form a chain in which each is a prefix of the next, and pieces that
-// contain a NUL.
+// Replacement names for symbols that the sentencepiece library cannot handle: pieces that contain a
+// NUL, and user-defined symbols if more than 64 of them form a chain in which each is a prefix of
+// the next.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace engine {
 
-/// Renames such symbols to private-use characters, both in the model that the library loads and in
-/// every text that it encodes. Their ids do not change. A model without such symbols is not
-/// changed. A text that contains one of these private-use characters encodes to the symbol.
+/// Renames such symbols to private-use characters, in the model that the library loads and in every
+/// text that it encodes. Ids stay the same, and so does a model without such symbols. If a text
+/// contains one of these characters itself, it is encoded as the symbol.
 class SymbolNames {
  public:
   /// Finds the symbols to rename.

@@ -34,10 +34,9 @@ std::string TextStream::finish() {
   return without_prompt(take_whole_characters(state_.open_bytes, true));
 }
 
-// The prompt may end with bytes of an incomplete character. The first text after them shows which
-// of two cases occurred: either the tokens completed the character, or each byte became a U+FFFD,
-// which this function removes. A mixture is impossible, because only the first of the bytes can
-// begin a character.
+// Removes the U+FFFD that belong to the prompt. If the prompt ends with an incomplete character,
+// either the tokens complete it, or each of its bytes becomes a U+FFFD. A mixture is impossible,
+// because only the first byte can begin a character.
 std::string TextStream::without_prompt(std::string text) {
   if (n_prompt_bytes_ == 0 || text.empty()) return text;
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";

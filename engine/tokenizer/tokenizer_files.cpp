@@ -18,7 +18,7 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-// The named tokens in the order of transformers.
+// The named tokens, in the order in which transformers reads them.
 constexpr std::array kNamedTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                      "pad_token", "cls_token", "mask_token"};
 constexpr std::array kExtraLists = {"additional_special_tokens", "extra_special_tokens"};
@@ -36,7 +36,7 @@ std::optional<Json> json_at(const std::string& path, const FileLimits& limits) {
   return read_json_file(path, limits);
 }
 
-/// A named token's text: "<s>", or {"content": "<s>", ...}; empty for null.
+/// Reads a named token's text from "<s>" or {"content": "<s>", ...}; empty for null.
 std::string content_of(const Json& value, const std::string& file, const std::string& field) {
   if (value.is(Kind::Null)) return "";
   if (value.is(Kind::String)) return value.text;
@@ -45,8 +45,8 @@ std::string content_of(const Json& value, const std::string& file, const std::st
   refuse(file, field, value.shown(), "a token: a string, or an object with \"content\"");
 }
 
-/// A token with its flags. Absent flags are false; an absent `normalized` is the opposite of
-/// `special`.
+/// Reads a token with its flags. An absent flag is false, except that an absent `normalized` is the
+/// opposite of `special`.
 AddedToken token_of(const Json& value,
                     bool special,
                     const std::string& file,
@@ -130,7 +130,7 @@ class SettingsReader {
     read_names(*config_, config_path_);
   }
 
-  /// Reads named tokens and lists of additional ones; a later file replaces them.
+  /// Reads named tokens and lists of additional ones. Those of a later file replace earlier ones.
   void read_names(const Json& json, const std::string& file) {
     for (const auto& [field, value] : json.members) {
       if (is_token_field(field, value)) {
@@ -145,7 +145,7 @@ class SettingsReader {
         read_extra(value, file, field);
       }
     }
-    // Sorts the names that transformers knows to the front.
+    // Moves the names that transformers knows to the front.
     std::ranges::stable_sort(named_, {}, [](const Named& named) {
       return std::ranges::find(kNamedTokens, named.first) - kNamedTokens.begin();
     });
@@ -167,7 +167,7 @@ class SettingsReader {
     }
     if (!value.is(Kind::Array) && !value.is(Kind::Null))
       refuse(file, field, value.shown(), "a list of tokens");
-    // For this rule the additional_special_tokens of special_tokens_map.json are ignored.
+    // This rule ignores the additional_special_tokens of special_tokens_map.json.
     if (file == config_path_ || field == "extra_special_tokens")
       settings_.matches_unnamed_controls = false;
     for (std::size_t i = 0; i < value.items.size(); i++)
@@ -229,7 +229,7 @@ class SettingsReader {
     if (value.is(Kind::Null)) return true;
     if (value.is(Kind::Object) && value.members.empty()) return true;
     if (value.is(Kind::Array) && value.items.empty()) return true;
-    // transformers writes a number of 31 digits for "no limit".
+    // transformers writes a number with 31 digits for "no limit".
     if (field == "model_max_length" && value.is(Kind::Number)) return value.number().real() > 1e18;
     return is_one_of(kFalseIsOurs, field) && value.is(Kind::Bool) && !value.boolean;
   }
@@ -342,7 +342,7 @@ class TokenPlacement {
   }
 
  private:
-  /// The id of the piece with this text, unless a file renames that piece.
+  /// Finds the id of the piece with this text, unless a file renames the piece.
   std::optional<TokenId> piece_named(const std::string& text) const {
     const auto at = piece_ids_.find(text);
     if (at == piece_ids_.end()) return std::nullopt;
@@ -377,7 +377,7 @@ class TokenPlacement {
     add(listed.token, static_cast<TokenId>(id));
   }
 
-  /// True if a piece of tokenizer.model matches in texts although no JSON file names it.
+  /// True if a piece of tokenizer.model is matched in texts even though no JSON file lists it.
   bool is_symbol_piece(TokenId id,
                        const TokenizerSettings& settings,
                        bool with_user_defined) const {
@@ -403,7 +403,7 @@ class TokenPlacement {
     }
     ids_.emplace(content, id);
     AddedToken token = listed.token;
-    // transformers adds such a piece again without flags, which replaces the first one.
+    // transformers adds such a piece a second time, without flags. The second one counts.
     if (piece && is_symbol_piece(id, settings, with_user_defined))
       token.lstrip = token.rstrip = token.single_word = token.normalized = false;
     add(std::move(token), id);

@@ -1,6 +1,6 @@
 // Reads the JSON files beside a tokenizer.model, by the rules of transformers 5.24:
-// tokenizer_config.json, added_tokens.json and special_tokens_map.json. Each may be absent. Ids
-// that a file gives to tokens are used, as in transformers 4.
+// tokenizer_config.json, added_tokens.json and special_tokens_map.json. Each file may be absent.
+// Tokens keep the ids that a file gives them, as in transformers 4.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace engine {
 
 /// A token in one of these files.
 struct ListedToken {
-  std::optional<std::int64_t> id;  // as the file gives it; unchecked
+  std::optional<std::int64_t> id;  // from the file, not validated
   AddedToken token;                // without its id
   std::string file, field;         // for messages
 };
@@ -28,12 +28,12 @@ struct TokenizerSettings {
   bool add_bos = true;
   bool add_eos = false;
   bool gives_add_bos = false, gives_add_eos = false;  // tokenizer_config.json has these fields
-  bool split_special = false;  // true: names of control symbols in a text are read as plain text
+  bool split_special = false;  // names of control symbols in a text are plain text
   std::optional<bool> add_prefix_space, legacy;
   std::optional<std::string> bos, eos;  // names; nullopt: not set; "": none
   std::vector<ListedToken> tokens;      // tokens with ids come first, in ascending order
-  /// True: control symbols of tokenizer.model that no file names match in texts too. transformers 5
-  /// does not match them if tokenizer_config.json has a list of additional special tokens.
+  /// True: control symbols that only tokenizer.model lists are matched in texts, too. As in
+  /// transformers 5, they are not if tokenizer_config.json lists additional special tokens.
   bool matches_unnamed_controls = true;
 };
 

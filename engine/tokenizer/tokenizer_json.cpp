@@ -18,16 +18,16 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-/// The parts of the file, as they were read.
+/// The content of the file before it is interpreted.
 struct Parts {
-  Json top;    // all fields but those below
-  Json model;  // the fields of `model` but those below
+  Json top;    // all fields except those below
+  Json model;  // the fields of `model` except those below
   std::vector<std::pair<std::string, std::int64_t>> vocabulary;
   std::vector<std::pair<std::string, std::string>> merges;
   bool has_vocabulary = false;  // model.vocab is an object
 };
 
-/// Reads the file in one pass: vocabulary and merges directly, because as a tree they would need
+/// Reads the file in one pass. Vocabulary and merges are not kept as JSON values, which would need
 /// ten times the memory.
 class PartsReader {
  public:
@@ -180,7 +180,7 @@ class DefinitionReader {
   void check_model() const {
     const Fields model(parts_.model, path_, "model.");
     const std::optional<std::string> type = model.string("type");
-    // Older files name no type, but only a BPE model has merges.
+    // Older files state no type, but only a BPE model has merges.
     const bool is_bpe = type ? *type == "BPE" : parts_.has_vocabulary && !parts_.merges.empty();
     if (!is_bpe)
       refuse(path_, "model.type", type ? in_quotes(*type) : "none",
@@ -194,8 +194,8 @@ class DefinitionReader {
       model.fail("dropout", dropout->shown(), "null");
   }
 
-  /// Stores the texts by id. Some ids may have no token, but an id far above the number of tokens is
-  /// refused, because the array would need memory up to it.
+  /// Stores the texts by id. An id may have no token, but an id far above the number of tokens is
+  /// refused, because the array would become too large.
   void place_vocabulary() {
     const std::size_t n = parts_.vocabulary.size();
     const std::int64_t bound = 4 * static_cast<std::int64_t>(n) + 1024;
@@ -346,7 +346,7 @@ std::int64_t count_tokens_of_json(const std::string& path, const FileLimits& lim
 
 namespace {
 
-/// The token with this text: an added one, or one of the vocabulary.
+/// Finds the token with this text among the added tokens and in the vocabulary.
 std::optional<TokenId> find_token(const BpeDefinition& definition, const std::string& text) {
   for (const AddedToken& token : definition.added)
     if (token.content == text) return token.id;
@@ -355,8 +355,7 @@ std::optional<TokenId> find_token(const BpeDefinition& definition, const std::st
   return static_cast<TokenId>(at - definition.texts.begin());
 }
 
-/// Adds the tokens of the vocabulary that these files list to the added tokens, with the listed
-/// flags.
+/// Makes added tokens, with the listed flags, of the vocabulary's tokens that these files list.
 void add_listed(const TokenizerSettings& settings,
                 const std::string& file,
                 BpeDefinition& definition) {

@@ -23,12 +23,12 @@ bool exists(const std::string& path) {
   return fs::exists(path, error);
 }
 
-/// The first bytes of a file.
+/// Reads the first bytes of a file.
 std::string beginning_of(const std::string& path) {
   return std::string(MappedFile::open(path)->bytes().substr(0, 4096));
 }
 
-/// The .tiktoken file of a directory that has exactly one; "" otherwise.
+/// Returns the only .tiktoken file of a directory; "" if there is none or more than one.
 std::string only_tiktoken(const std::string& directory) {
   std::vector<std::string> found;
   std::error_code error;
@@ -41,7 +41,7 @@ bool is_tekken(const std::string& path) {
   return fs::path(path).filename().string().starts_with("tekken");
 }
 
-/// The definition of a file that is not a SentencePiece model.
+/// Reads the tokenizer from a file that is not a SentencePiece model.
 BpeDefinition definition_of(const std::string& path,
                             const FileLimits& limits,
                             std::vector<std::string>& notices) {
@@ -54,8 +54,8 @@ bool is_text_form(const std::string& tokenizer_model) {
   return exists(tokenizer_model) && looks_like_tiktoken(beginning_of(tokenizer_model));
 }
 
-/// The file that defines the tokenizer of a directory, unless it is a SentencePiece model: first
-/// tokenizer.json, as in transformers.
+/// Finds the file that defines the tokenizer of a directory without a SentencePiece model. Prefers
+/// tokenizer.json, as transformers does.
 std::string bpe_file_of(const std::string& directory) {
   const std::string model = directory + "/tokenizer.model";
   for (const std::string& file : {directory + "/tokenizer.json", directory + "/tekken.json"})
@@ -63,7 +63,7 @@ std::string bpe_file_of(const std::string& directory) {
   return is_text_form(model) ? model : only_tiktoken(directory);
 }
 
-/// Adds a notice if a tokenizer.json beside the SentencePiece model has another number of tokens.
+/// Adds a notice if the directory also has a tokenizer.json with another number of tokens.
 void note_other_size(const std::string& directory,
                      const Tokenizer& tokenizer,
                      const FileLimits& limits,

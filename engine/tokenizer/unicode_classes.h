@@ -1,5 +1,5 @@
-// The character classes in the rules for added tokens: `\s` and `\w` of the Rust regex crate, which
-// Hugging Face's tokenizers library uses.
+// Character classes for matching added tokens: `\s` and `\w` of the Rust regex crate, which Hugging
+// Face's tokenizers library uses.
 #pragma once
 
 namespace engine {

@@ -28,7 +28,7 @@ std::vector<engine::ChatMessage> messages_of(const ModelCommandOptions& options)
   return messages;
 }
 
-/// A GGUF file, a directory or the name of a bundled model.
+/// Resolves --model to the path of a GGUF file or a directory.
 std::string found_path(const std::string& given) {
   std::error_code error;
   return std::filesystem::is_regular_file(given, error) ? given : model_folder(given);

@@ -5,7 +5,7 @@ namespace app {
 
 struct ModelCommandOptions;
 
-/// Prints the conversation of --messages as the chat template of a model renders it.
+/// Prints the conversation in --messages as rendered by the model's chat template.
 /// @return  the exit code
 int model_chat(const ModelCommandOptions& options);
 

@@ -70,7 +70,7 @@ void write_file(const engine::ModelFiles& files,
   std::error_code error;
   if (std::filesystem::exists(out, error))
     throw Error(ErrorCode::Usage,
-                engine::escaped(out) + ": exists; name another file, or remove it first");
+                engine::escaped(out) + ": exists; choose another file, or remove it first");
   engine::check_can_be_written(out);
   const engine::OutputLock lock = engine::OutputLock::beside(out);
   ProgressLine line("convert");

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Bytes of a GGUF file with all its parts, or of a directory's *.safetensors.
+/// The size in bytes of a GGUF file with all its parts, or of a directory's *.safetensors.
 std::int64_t weight_bytes(const std::string& path) {
   std::error_code error;
   std::int64_t bytes = 0;
@@ -42,7 +42,7 @@ std::int64_t weight_bytes(const std::string& path) {
   return bytes;
 }
 
-/// The value of `license:` at the start of a model card's README.md; empty: none.
+/// The value of `license:` at the start of a model's README.md; empty if there is none.
 std::string licence_in_card(const std::string& path) {
   constexpr int kMostLines = 100;
   constexpr std::string_view kKey = "license:";
@@ -63,7 +63,7 @@ std::string licence_of(const engine::ModelFiles& files) {
                     : licence_in_card(files.path + "/README.md");
 }
 
-/// The refusal of a model that does not fit in memory; empty: it fits.
+/// Says why a model does not fit in memory; empty if it fits.
 std::string why_too_large(const engine::ModelFiles& files) {
   const double needed = engine::memory_plan(files.config, files.stored_dtype).needed();
   const auto available = static_cast<double>(engine::available_memory_bytes());
@@ -98,7 +98,7 @@ bool holds_heads(const fs::path& folder) {
   try {
     return engine::heads_kind(folder.string()).has_value();
   } catch (const kernels::Error&) {
-    return false;  // so the folder is listed as a model, with the error
+    return false;  // then the folder is listed as a model, with its error
   }
 }
 

@@ -13,7 +13,7 @@ namespace app {
 
 struct ModelCommandOptions;
 
-/// A model as `model list` and the window's picker describe it.
+/// A model as described by `model list` and by the model picker of the window.
 struct ListedModel {
   std::string name;        // as --model accepts it
   std::string path;        // directory or file
@@ -23,14 +23,15 @@ struct ListedModel {
   std::string architecture, licence;
   std::int64_t n_params = 0;
   int context = 0;  // positions
-  /// Why it cannot be opened or does not fit in memory; empty: it can be used.
+  /// Why the model cannot be used: it cannot be opened or does not fit in memory. Empty: it can be
+  /// used.
   std::string unavailable;
 };
 
 /// True if a folder contains draft heads instead of a model.
 bool holds_heads(const std::filesystem::path& folder);
 
-/// Names, paths and sources of all models, the bundled ones first; opens none.
+/// Lists all models with name, path and source, the bundled ones first. Opens none of them.
 std::vector<ListedModel> models_on_this_machine();
 
 /// Opens the model and fills in the other members. Errors go to `unavailable`.

@@ -17,7 +17,7 @@ namespace {
 using engine::Error;
 using engine::ErrorCode;
 
-/// A file stays as it is; a directory or the name of a bundled model becomes its directory.
+/// Resolves an argument to the path of a file, or of the directory of a model.
 std::string tokenizer_path(const std::string& name_or_path) {
   std::error_code error;
   const bool is_file = std::filesystem::is_regular_file(name_or_path, error);

@@ -1,5 +1,5 @@
-// The architectures that are read. All run through one forward pass (engine/model/transformer.cpp); ModelConfig says how
-// each differs from LLaMA.
+// The supported architectures. One forward pass (engine/model/transformer.cpp) runs them all;
+// ModelConfig says how each differs from LLaMA.
 #pragma once
 
 #include <initializer_list>
@@ -19,15 +19,17 @@ struct Architecture {
 
 /// All architectures, LLaMA first.
 std::span<const Architecture> architectures();
-/// The architecture with this model_type; null: it is not read.
+/// The architecture with this model_type; null: not supported.
 const Architecture* architecture_of_type(const std::string& model_type);
-/// The architecture with this name in GGUF files; null: it is not read. Mistral's files have the name "llama".
+/// The architecture with this name in GGUF files; null: not supported. Mistral's files have the
+/// name "llama".
 const Architecture* architecture_of_gguf(const std::string& gguf);
 /// True for Gemma 2 and 3.
 bool is_gemma(const std::string& model_type);
 /// True if `model_type` is one of these.
 bool is_one_of(const std::string& model_type, std::initializer_list<const char*> model_types);
-/// All of them, for messages: "llama (LlamaForCausalLM), ... or gemma3_text (Gemma3ForCausalLM)".
+/// Lists all architectures, for messages: "llama (LlamaForCausalLM), ... or gemma3_text
+/// (Gemma3ForCausalLM)".
 std::string architecture_list();
 
 }  // namespace engine

@@ -61,7 +61,7 @@ void read_granite(const Fields& fields, ModelConfig& config) {
   config.logits_scaling = static_cast<float>(factor("logits_scaling"));
 }
 
-/// A softcap; null means none.
+/// Reads a softcap; null in the file means none (0).
 float softcap(const Fields& fields, const char* name, double fallback) {
   if (fields.has(name) && !fields.find(name)) return 0;
   if (!fields.has(name)) return static_cast<float>(fallback);
@@ -84,7 +84,7 @@ void read_gemma(const Fields& fields, ModelConfig& config) {
 
 // ---- layers
 
-/// Reads which layers are local from layer_types.
+/// Reads from layer_types which layers are local.
 void read_layer_types(const Fields& fields, const Json& types, ModelConfig& config) {
   const std::string expected =
       fmt::format("{} of full_attention or sliding_attention", config.n_layers);
@@ -123,7 +123,7 @@ void read_rotated(const Fields& fields, ModelConfig& config) {
   }
 }
 
-/// Sets which layers are local if the file has no layer_types.
+/// Decides which layers are local if the file has no layer_types.
 void set_local_layers(const Fields& fields, ModelConfig& config) {
   const int n = config.n_layers;
   if (is_qwen(config.model_type)) {
@@ -143,7 +143,7 @@ void set_local_layers(const Fields& fields, ModelConfig& config) {
     for (LayerKind& kind : config.layer_kinds) kind.local = !kind.rotated;
 }
 
-/// The window in the file; 0: none.
+/// Reads the length of the sliding window; 0: full attention.
 int read_window(const Fields& fields,
                 const ModelConfig& config,
                 std::vector<std::string>& notices) {
@@ -154,7 +154,7 @@ int read_window(const Fields& fields,
     return 0;
   const bool has_default = !is_one_of(type, {"smollm3", "phi3"});
   if (!fields.find("sliding_window") && (fields.has("sliding_window") || !has_default)) return 0;
-  constexpr std::int64_t kDefaultWindow = 4096;  // of every family that has one
+  constexpr std::int64_t kDefaultWindow = 4096;  // the default of every family that has a default
   constexpr std::int64_t kMaxWindow = std::int64_t{1} << 40;
   const std::int64_t window = fields.integer("sliding_window", 1, kMaxWindow, kDefaultWindow);
   if (window <= config.max_seq_len) return static_cast<int>(window);

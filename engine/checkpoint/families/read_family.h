@@ -10,7 +10,7 @@
 
 namespace engine {
 
-/// Values of absent members.
+/// Values that transformers uses for absent members.
 struct FamilyDefaults {
   const char* model_type;
   int n_kv_heads;  // 0: n_heads
@@ -28,12 +28,12 @@ const FamilyDefaults& defaults_of(const std::string& model_type);
 /// @throws Error(BadInput)
 void read_blocks(const Fields& fields, ModelConfig& config);
 
-/// Reads the window, and which layers have it and which have RoPE.
+/// Reads the sliding window, the layers that use it, and the layers that use RoPE.
 /// @param config  n_layers and max_seq_len must be set
 /// @throws Error(BadInput)
 void read_layers(const Fields& fields, ModelConfig& config, std::vector<std::string>& notices);
 
-/// The members of config.json that this family uses besides those of every family.
+/// The members of config.json that this family uses and some others do not.
 std::vector<std::string> members_of_family(const std::string& model_type);
 
 }  // namespace engine

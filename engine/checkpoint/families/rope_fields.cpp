@@ -32,7 +32,7 @@ RopeType type_of(const Fields& rope) {
   rope.fail(field, in_quotes(*name), "default, linear, dynamic, yarn, llama3 or longrope");
 }
 
-/// The members that a scaling of this type uses besides its name and rope_theta.
+/// The members that this type of scaling uses, without its name and rope_theta.
 std::vector<std::string_view> members_of(RopeType type) {
   switch (type) {
     case RopeType::Default:
@@ -51,7 +51,7 @@ std::vector<std::string_view> members_of(RopeType type) {
   return {};
 }
 
-/// Names the members that a scaling of this type does not use.
+/// Adds a notice that names the members which this type of scaling does not use.
 void note_unused(const Json& object,
                  const char* name,
                  RopeType type,
@@ -71,8 +71,7 @@ void note_unused(const Json& object,
 }
 
 void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
-  // As in transformers, a factor that is null becomes the quotient of the extended and the original
-  // length.
+  // As in transformers, a factor of null means the extended length divided by the original one.
   const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
   out.factor = rope.real("factor", 0, kMaxFactor, std::max(implied, 1.0));
   out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
@@ -131,8 +130,8 @@ void read_longrope(const Fields& rope, const ModelConfig& config, RopeConfig& ou
   out.long_factor = factors(rope, "long_factor", n_pairs);
 }
 
-/// @param fields  the top level of the file. In some files, such as Phi-3's, it holds the original
-///                length of yarn, llama3 or longrope
+/// @param fields  the top level of config.json. Some files, such as Phi-3's, have the original
+///                length there
 void read_scaling(const Fields& fields,
                   const Fields& rope,
                   const FileLimits& limits,
@@ -216,7 +215,7 @@ void read_partial(const Fields& fields, const ModelConfig& config, RopeConfig& o
   if (factor == 1) return;
   if (config.model_type != "phi3")
     fields.fail(kName, "less than 1", "1 (all dimensions are rotated)");
-  constexpr double kRounding = 1e-6;  // of a quotient of two whole numbers
+  constexpr double kRounding = 1e-6;  // error of a stored quotient of two integers
   out.rotary_dim = static_cast<int>(config.head_dim * factor + kRounding);
   if (out.rotary_dim < 2 || out.rotary_dim % 2 != 0)
     fields.fail(kName, fmt::format("{} of {} dimensions", out.rotary_dim, config.head_dim),
@@ -224,7 +223,7 @@ void read_partial(const Fields& fields, const ModelConfig& config, RopeConfig& o
 }
 
 /// Reads one object of parameters.
-/// @param name  of the object in the file, for notices
+/// @param name  the object's name in the file, for notices
 void read_parameters(const Fields& fields,
                      const Json& object,
                      const std::string& name,
@@ -241,7 +240,8 @@ void read_parameters(const Fields& fields,
   note_unused(object, name.c_str(), out.type, fields.file(), notices);
 }
 
-/// Reads Gemma 3's two sets, one for global and one for local layers. The context in the file already includes the scaling.
+/// Reads Gemma 3's two sets of parameters, one for global and one for local layers. The file's
+/// context length already includes the scaling.
 void read_two_sets(const Fields& fields,
                    const FileLimits& limits,
                    ModelConfig& config,

@@ -10,12 +10,12 @@
 
 namespace engine {
 
-/// Reads rope_scaling and rope_theta (transformers 4) or rope_parameters (5); the former take
-/// precedence, as in transformers.
-/// Gemma 3 has a second set for local layers: rope_local_base_freq, or rope_parameters by layer type.
+/// Reads rope_scaling and rope_theta (written by transformers 4) or rope_parameters (transformers
+/// 5). If both exist, rope_scaling is used, as in transformers. Gemma 3 has a second set for local
+/// layers: rope_local_base_freq, or a set for each layer type in rope_parameters.
 /// @param default_theta  base if the file has none
-/// @param config   model_type, max_seq_len and head_dim must be set. Receives the parameters; max_seq_len
-///                 becomes the extended context and max_position_embeddings the length in the file
+/// @param config   model_type, max_seq_len and head_dim must be set. Receives the parameters, the
+///                 extended context as max_seq_len and the file's length as max_position_embeddings
 /// @param notices  receives a notice for each member that is ignored
 /// @throws Error(BadInput)
 void read_rope(const Fields& fields,

@@ -18,7 +18,7 @@ void write_cap(const char* name, float cap, ObjectText& out) {
 void write_gemma(const ModelConfig& config, ObjectText& out) {
   const double scalar = 1 / (config.attention_scale * config.attention_scale);
   const double whole = std::round(scalar);
-  constexpr double kRounding = 1e-6;  // of attention_scale, which may have been a float
+  constexpr double kRounding = 1e-6;  // attention_scale may have been rounded to a float
   if (std::abs(scalar - whole) <= kRounding * scalar)
     out.integer("query_pre_attn_scalar", std::lround(whole));
   else
@@ -61,7 +61,7 @@ void write_layers(const ModelConfig& config, ObjectText& out) {
   const bool is_sliding = config.sliding_window > 0;
   if (type == "smollm3") write_no_rope_layers(config, out);
   if (is_one_of(type, {"llama", "granite"})) return;
-  // Gemma's layers keep their types without a window; transformers needs a number then.
+  // Gemma lists its layers' types even without a window, and transformers then needs a number here.
   const bool has_types = is_gemma(type);
   const int window = is_sliding ? config.sliding_window : config.max_seq_len;
   out.raw("sliding_window", is_sliding || has_types ? std::to_string(window) : "null");

@@ -14,7 +14,7 @@
 
 namespace engine {
 
-/// Builds a JSON object; members keep the order in which they were added.
+/// Builds a JSON object. Its members keep the order in which they were added.
 class ObjectText {
  public:
   /// Adds a member whose value is JSON text.
@@ -25,7 +25,8 @@ class ObjectText {
   void text(const char* name, const std::string& value) { raw(name, json_quoted(value)); }
   /// Adds a whole number.
   void integer(const char* name, std::int64_t value) { raw(name, std::to_string(value)); }
-  /// Adds a number with a decimal point or exponent: the shortest that parses to the same value of its type.
+  /// Adds a floating-point number: the shortest text that parses to the same value, with a decimal
+  /// point or exponent.
   template <std::floating_point T>
   void real(const char* name, T value) {
     std::string digits = fmt::format("{}", value);
@@ -37,7 +38,7 @@ class ObjectText {
 
   /// The object as one line.
   std::string one_line() const { return fmt::format("{{{}}}", fmt::join(members_, ", ")); }
-  /// The object with one member a line.
+  /// The object with one member per line.
   std::string lines() const { return fmt::format("{{\n  {}\n}}\n", fmt::join(members_, ",\n  ")); }
 
  private:
@@ -47,8 +48,8 @@ class ObjectText {
 /// Adds the activation, biases, multipliers, softcaps, windows and kinds of layers.
 void write_family(const ModelConfig& config, ObjectText& out);
 
-/// Checks that a config.json can describe the model. It cannot if the model is wider than its files and has norm offsets, an
-/// embedding multiplier that the width implies, or norms of q and k.
+/// Checks that a config.json can describe the model. It cannot describe a widened model (--scale)
+/// that has norm offsets, norms of q and k, or an embedding multiplier that depends on the width.
 /// @throws Error(Usage)  if it cannot
 void check_describable(const ModelConfig& config);
 

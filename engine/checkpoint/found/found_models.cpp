@@ -49,8 +49,8 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-/// The paths in a folder, sorted; none if it cannot be read.
-/// @param n_left  how many may still be read; is reduced
+/// Returns the sorted paths of a folder's entries; none if it cannot be read.
+/// @param n_left  number of entries that may still be read; reduced by those read
 std::vector<fs::path> names_in(const fs::path& folder, int& n_left) {
   std::vector<fs::path> names;
   std::error_code error;
@@ -63,7 +63,8 @@ std::vector<fs::path> names_in(const fs::path& folder, int& n_left) {
   return names;
 }
 
-/// False for parts of a split file after the first, and for files that complete a model (projectors of vision models).
+/// True for a .gguf file that can be opened as a model: not a later part of a split file, and not
+/// the projector of a vision model.
 bool is_model_file(const fs::path& path) {
   if (!is_gguf(path)) return false;
   const std::string stem = lower(path.stem().string());
@@ -106,7 +107,8 @@ std::string first_line(const fs::path& path) {
   return line;
 }
 
-/// The folder of the current revision: that of refs/main, else the last one by name.
+/// Returns the folder of the revision that refs/main names, else the folder whose name is last in
+/// order.
 fs::path current_snapshot(const fs::path& repository, int& n_left) {
   const std::string revision = first_line(repository / "refs/main");
   const fs::path main = repository / "snapshots" / revision;
@@ -138,7 +140,7 @@ void find_in_hub(const ModelPlace& place, int& n_left, std::vector<FoundModel>& 
 
 // ---- Ollama's store
 
-/// The blob of the weights that a manifest names; empty: it names none.
+/// Returns the digest of the weights that a manifest names; empty if it names none.
 /// @throws Error(BadInput)  the manifest is not JSON
 fs::path blob_of(const fs::path& manifest, const fs::path& store) {
   constexpr std::string_view kModel = "application/vnd.ollama.image.model";
@@ -156,7 +158,7 @@ fs::path blob_of(const fs::path& manifest, const fs::path& store) {
   return {};
 }
 
-/// NAME:TAG, with the namespace unless it is Ollama's own library.
+/// Returns NAME:TAG, preceded by the namespace unless that is Ollama's default (library).
 std::string ollama_name(const fs::path& manifest, const fs::path& manifests) {
   std::vector<std::string> parts;
   for (const fs::path& part : manifest.lexically_relative(manifests))
@@ -203,7 +205,7 @@ void make_unique(std::vector<FoundModel>& models) {
       model.name = fs::path(model.path).parent_path().filename().string() + "/" + model.name;
 }
 
-/// Removes places whose folder comes before under another path, such as a symbolic link to it.
+/// Removes a place if an earlier place is the same folder, for example through a symbolic link.
 void remove_repeated(std::vector<ModelPlace>& places) {
   std::set<std::pair<PlaceKind, fs::path>> known;
   std::erase_if(places, [&](const ModelPlace& place) {

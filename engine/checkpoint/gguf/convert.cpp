@@ -42,7 +42,8 @@ std::int64_t bytes_in(const std::vector<std::int64_t>& shape, const GgmlTypeInfo
   return n / type.block_size * type.block_bytes;
 }
 
-// The type that a tensor gets. Vectors are F32, and a row must be whole blocks.
+// Chooses a tensor's type: F32 for vectors, F16 for matrices whose rows are not whole blocks of
+// `type`.
 GgmlType wanted_type(const std::vector<std::int64_t>& shape, GgmlType type) {
   if (shape.size() < 2) return GgmlType::F32;
   return shape.back() % info_of(type).block_size == 0 ? type : GgmlType::F16;
@@ -103,14 +104,15 @@ std::vector<Planned> plan_of(const ModelFiles& files, std::optional<GgmlType> ty
   return plan;
 }
 
-// The row of Hugging Face's matrix that is row `row` of the GGUF file's.
+// Maps a row of the GGUF file's matrix to the same row in Hugging Face's order.
 std::int64_t source_row(std::int64_t row, std::int64_t n_rows, int n_interleaved_heads) {
   if (n_interleaved_heads == 0) return row;
   const std::int64_t per_head = n_rows / n_interleaved_heads, in_head = row % per_head;
   return row - in_head + in_head / 2 + in_head % 2 * (per_head / 2);
 }
 
-// Rows [first, first + n) in the order and with the values of the GGUF file.
+// Returns rows [first, first + n) as the GGUF file stores them: in its order, with its offset
+// added.
 std::vector<float> rows_of(const Tensor& tensor,
                            const GgufPlace& place,
                            std::int64_t first,
@@ -128,7 +130,8 @@ std::vector<float> rows_of(const Tensor& tensor,
   return out;
 }
 
-// A bias of interleaved rows is a matrix of one column.
+// Gives a bias whose rows are interleaved a second dimension of 1, so that it is reordered like a
+// matrix.
 Tensor as_rows(Tensor tensor, const GgufPlace& place) {
   if (place.n_interleaved_heads > 0 && tensor.shape.size() == 1) tensor.shape.push_back(1);
   return tensor;
@@ -191,7 +194,8 @@ void write_from_directory(const ModelFiles& files,
 
 // ---- from another GGUF file
 
-// The type that a tensor of a GGUF file gets: its own, unless it is a matrix and `type` is given.
+// Chooses the type of a tensor from another GGUF file: its own type, unless it is a matrix and
+// `type` is given.
 const GgmlTypeInfo& type_after(const GgufTensor& tensor, std::optional<GgmlType> type) {
   return type && tensor.shape.size() > 1 && tensor.type->readable
              ? info_of(wanted_type(tensor.shape, *type))

@@ -12,7 +12,7 @@ namespace engine {
 
 /// Writes a model as a GGUF file, under a temporary name until it is complete. Weights, shape, RoPE,
 /// tokenizer and chat template are kept.
-/// @param type   of matrices; vectors are F32, as llama.cpp requires. nullopt: as stored.
+/// @param type   of matrices; nullopt: keeps each type. Vectors are F32, as llama.cpp requires.
 ///               Matrices whose rows are not whole blocks of a quantised type become F16
 /// @param notices  receives what could not be kept, and matrices of another type
 /// @throws Error(BadInput)   the model has a part that GGUF files cannot have
@@ -24,9 +24,8 @@ void write_gguf(const ModelFiles& files,
                 std::vector<std::string>& notices);
 
 /// Writes a model as a Hugging Face directory.
-/// @param dtype  of all weights. nullopt: as stored, without a change of any value: quantised
-///               weights become f32, and norms in f32 beside weights in bf16 or f16 stay f32 if they
-///               need it
+/// @param dtype  of all weights. nullopt: no value changes. Quantised weights become f32; f32 norms
+///               beside bf16 or f16 weights stay f32 if the smaller type cannot hold them
 /// @param notices  receives what could not be kept
 /// @throws Error  as write_gguf()
 void write_directory(const ModelFiles& files,

@@ -22,7 +22,7 @@ float half_at(Bytes p) {
   return kernels::f32_from_f16(u16_at(p));
 }
 
-// The levels of IQ4_NL and IQ4_XS.
+// IQ4_NL and IQ4_XS store an index of this table for each element.
 constexpr std::array<float, 16> kLevels = {-127, -104, -83, -65, -49, -35, -22, -10,
                                            1,    13,   25,  38,  53,  69,  89,  113};
 
@@ -45,7 +45,7 @@ void q4_1(Bytes block, float* out) {
   }
 }
 
-// Element i of 5 bits: a nibble and bit i of the 32 bits at `high`.
+// Adds the fifth bit of element i to its nibble: bit i of the 32 bits at `high`.
 int five_bits(int nibble, Bytes high, int i) {
   return nibble | (high[i / 8] >> (i % 8) & 1) << 4;
 }
@@ -98,7 +98,8 @@ void q2_k(Bytes block, float* out) {
   }
 }
 
-// Scale 0 to 15 of Q3_K, of 6 bits: nibbles in bytes 0 to 7, two high bits in bytes 8 to 11.
+// The scale of a group (0 to 15) of a Q3_K block. A scale has 6 bits: bytes 0 to 7 hold the low
+// four bits of all scales, bytes 8 to 11 the high two.
 int q3_k_scale(Bytes scales, int group) {
   const int low = group < 8 ? scales[group] & 15 : scales[group - 8] >> 4;
   return (low | (scales[8 + group % 4] >> (2 * (group / 4)) & 3) << 4) - 32;
@@ -120,7 +121,8 @@ void q3_k(Bytes block, float* out) {
   }
 }
 
-// Scale and minimum 0 to 7 of Q4_K and Q5_K, of 6 bits each in 12 bytes.
+// The scale and the minimum of one of the 8 groups of a Q4_K or Q5_K block. Each has 6 bits; a
+// block packs all of them into 12 bytes.
 struct ScaleAndMinimum {
   int scale, minimum;
 };
@@ -158,9 +160,9 @@ void q5_k(Bytes block, float* out) {
   }
 }
 
-// 16 groups of 16 elements of 6 bits. In a half of 128 elements, element 32 j + i has its low nibble
-// in byte 32 (j % 2) + i (the high nibble of it for j >= 2) and its high bits in bits 2j, 2j + 1 of
-// byte i.
+// 16 groups of 16 elements of 6 bits. In a half of 128 elements, the low four bits of element 32 j
+// + i are in byte 32 (j % 2) + i: in its low nibble for j < 2, else in its high nibble. The two
+// high bits are bits 2j and 2j + 1 of byte i of the bytes after the nibbles.
 void q6_k(Bytes block, float* out) {
   const float d = half_at(block + 208);
   for (int group = 0; group < 16; group++) {
@@ -174,7 +176,8 @@ void q6_k(Bytes block, float* out) {
   }
 }
 
-// 8 groups of 32 elements that are indices of levels; scales of 6 bits: nibbles and two high bits.
+// 8 groups of 32 elements, which are indices of kLevels. A scale has 6 bits: a nibble and two high
+// bits, which are stored apart.
 void iq4_xs(Bytes block, float* out) {
   const float d = half_at(block);
   const int high = u16_at(block + 2);
@@ -221,7 +224,7 @@ float inverse_or_0(float x) {
   return x != 0 ? 1 / x : 0;
 }
 
-// x without its fraction, from 0 to 15; 0 for NaN.
+// Truncates x to an integer and clamps it to 0 to 15. NaN becomes 0.
 int nibble_of(float x) {
   if (x >= 15) return 15;
   return x > 0 ? static_cast<int>(x) : 0;

@@ -23,7 +23,8 @@ std::span<const GgmlType> writable_ggml_types();
 /// The writable type with this name, in any case: "q8_0"; nullopt for any other text.
 std::optional<GgmlType> writable_ggml_type(std::string_view name);
 
-/// Encodes elements. In a quantised type the stored integer of a NaN is 0, whatever that means in its block.
+/// Encodes elements. In a quantised type a NaN is stored as integer 0, which may decode to any
+/// value in the block's range.
 /// @param values  a whole number of blocks
 /// @param out     receives the blocks at its end
 void quantise(GgmlType type, std::span<const float> values, std::string& out);

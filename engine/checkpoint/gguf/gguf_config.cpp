@@ -269,7 +269,8 @@ class Reader {
     return factors;
   }
 
-  // Divisors of the frequencies, for all lengths or for short and long sequences.
+  // Adds the divisors of the rotary frequencies: two lists for longrope (short and long sequences),
+  // else one for all lengths.
   void put_factors(const std::string& type, ObjectText& scaling) {
     if (type == "longrope") {
       put_original(scaling);
@@ -289,7 +290,8 @@ class Reader {
     scaling.raw("long_factor", list_of(factors));
   }
 
-  // Written only if it is not the factor that the lengths imply.
+  // Adds longrope's attention factor unless it equals the one that follows from the context
+  // lengths.
   void put_longrope_factor(ObjectText& scaling) {
     const auto own = real("rope.scaling.attn_factor", 0, kMaxFactor);
     if (!own) return;
@@ -305,9 +307,9 @@ class Reader {
     return fmt::format("[{}]", fmt::join(values, ", "));
   }
 
-  // Adds the parameters of Llama 3's scaling and returns true if they give these divisors. All
-  // published models have the same frequency factors and original length; the factor is the largest
-  // divisor.
+  // Adds the parameters of Llama 3's scaling if they give these divisors; otherwise returns false.
+  // All published models have the same frequency factors and original length, so only the factor is
+  // unknown: it is the largest divisor.
   bool put_llama3(const std::vector<float>& divisors, ObjectText& scaling) {
     RopeConfig rope;
     rope.theta = real("rope.freq_base", 0, 1e12).value_or(10000);
@@ -359,7 +361,8 @@ class Reader {
     return window > 0;
   }
 
-  // The kinds of the layers: from an array if the file has one, else all local but every n-th.
+  // Returns the JSON list of layer types. Without an array in the file every n-th layer is global
+  // and the others are local.
   std::string layer_types(std::int64_t default_period) {
     constexpr const char* kPattern = "attention.sliding_window_pattern";
     const GgufEntry* entry = file_.find(key(kPattern));
@@ -394,7 +397,7 @@ class Reader {
     }
   }
 
-  // A model has the biases of which the file has tensors.
+  // GGUF has no key for biases: the model has a bias if the file has its tensor.
   void set_biases_and_scale(ModelConfig& config) const {
     const auto has_bias = [this](const char* name) {
       return tensor(fmt::format("blk.0.{}.bias", name)) != nullptr;

@@ -13,8 +13,8 @@ namespace engine {
 
 class GgufHeader;
 
-/// Reads and validates the metadata. The tensors of the file show which biases the model has, and
-/// whether its output matrix is its embedding.
+/// Reads and validates the metadata. The tensors show which biases the model has, and whether the
+/// output matrix is the embedding.
 /// @param file     the first part of a model, with its embedding in one of `parts`
 /// @param parts    all parts
 /// @param context  maximum sequence length; 0: the length in the file
@@ -24,16 +24,16 @@ ConfigFile read_gguf_config(const GgufFile& file,
                             const FileLimits& limits = {},
                             int context = 0);
 
-/// A tensor that belongs to the configuration: divisors of the rotation's frequencies.
+/// A tensor that is part of the configuration: divisors of the rotary frequencies.
 struct GgufFactors {
   std::string name;  // "rope_freqs.weight"
   std::vector<float> values;
 };
 
-/// Writes the metadata that read_gguf_config() and llama.cpp read. A window that llama.cpp does not
-/// know for the architecture is written too; llama.cpp ignores it.
+/// Writes the metadata that read_gguf_config() and llama.cpp read. Writes the sliding window even
+/// for an architecture for which llama.cpp ignores it.
 /// @param path  of the model, for messages
-/// @return  tensors to write besides those of the model
+/// @return  tensors that the file needs in addition to the weights
 /// @throws Error(BadInput)  for a model that GGUF cannot describe
 std::vector<GgufFactors> write_gguf_config(const ModelConfig& config,
                                            const std::string& path,

@@ -17,19 +17,19 @@
 namespace engine {
 namespace {
 
-constexpr std::uint64_t kMaxKeyBytes = 65'535;  // GGUF's specification
-constexpr std::uint64_t kMaxNameBytes = 63;     // llama.cpp's limit of a tensor's name
+constexpr std::uint64_t kMaxKeyBytes = 65'535;  // limit of the GGUF specification
+constexpr std::uint64_t kMaxNameBytes = 63;     // limit of llama.cpp for tensor names
 constexpr std::uint32_t kMaxDims = 4;
 constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::uint64_t kMaxAlignment = 65'536;
 constexpr const char* kAlignment = "general.alignment";
-// The fewest bytes of a pair (length, one letter, type, one byte) and of a tensor's description
-// (length, one letter, dimensions, type, offset).
+// The smallest metadata pair (length, one letter, type, one byte) and the smallest description of a
+// tensor (length, one letter, dimensions, type, offset).
 constexpr std::uint64_t kMinPairBytes = 8 + 1 + 4 + 1, kMinTensorBytes = 8 + 1 + 4 + 4 + 8;
 
 constexpr const char* kTypeNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
                                       "bool", "string", "array", "u64", "i64", "f64"};
-// Bytes of a value; 0: of variable length.
+// The size of a value in bytes; 0: it varies.
 constexpr int kTypeBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 constexpr std::uint32_t kTypes = std::size(kTypeNames);
 
@@ -84,7 +84,8 @@ double real_at(const char* bytes, GgufType type) {
   return type == GgufType::F32 ? double{little_endian<float>(bytes)} : little_endian<double>(bytes);
 }
 
-// The place that a message is about. It becomes text only in a refusal, because files have many.
+// Names a place in the file for an error message. The text is built only when an error occurs,
+// because a file has many places.
 struct Place {
   const char* kind;
   std::string_view name = {};               // of a key or tensor
@@ -209,7 +210,7 @@ class HeaderReader {
     }
   }
 
-  // A number of items that the rest of the file can hold.
+  // Checks that the rest of the file can hold n items, and returns n.
   std::uint64_t count(const char* what, std::uint64_t n, std::uint64_t min_bytes) {
     if (n > cursor_.left() / min_bytes) {
       refuse(path_, Place{what}, fmt::format("{}", n),

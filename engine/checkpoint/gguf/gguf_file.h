@@ -96,7 +96,7 @@ class GgufFile {
   std::vector<std::int64_t> integers(std::string_view key) const;
   /// An array of truth values, or a single one.
   std::vector<bool> booleans(std::string_view key) const;
-  /// Throws the refusal of a value: "file: key: found X, expected Y".
+  /// Throws Error(BadInput) for a value: "file: key: found X, expected Y".
   [[noreturn]] void refuse_value(std::string_view key,
                                  const std::string& found,
                                  const std::string& expected) const;

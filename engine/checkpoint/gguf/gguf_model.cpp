@@ -27,7 +27,7 @@ void note_unused_tensors(const GgufTensors& tensors, ModelFiles& files) {
       escaped(files.path), unused.size(), in_quotes(unused.front())));
 }
 
-// Quantised weights are decoded; bf16 has the range of f32 and half its bytes.
+// Quantised weights are decoded to bf16 by default, which has the range of f32 in half the bytes.
 void set_types(const GgmlTypeInfo& type, ModelFiles& files) {
   files.stored_type = type.name;
   files.quantised = type.block_size > 1;

@@ -13,7 +13,7 @@ using Names = std::pair<std::string_view, std::string_view>;
 
 constexpr Names kOutside[] = {
     {"model.embed_tokens", "token_embd"}, {"model.norm", "output_norm"}, {"lm_head", "output"}};
-// Within a layer. Models with post norms differ in two (below).
+// Tensors of a layer. Two of them have other names in models with post norms (below).
 constexpr Names kInLayer[] = {
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
@@ -40,7 +40,8 @@ std::string_view other_name(const Names (&names)[n], std::string_view name) {
   return at->second;
 }
 
-// Architectures whose rotary pairs are neighbours in GGUF files ("norm" rope of llama.cpp).
+// Architectures for which GGUF files store the two rows of a rotary pair next to each other
+// (llama.cpp's rope type NORM).
 bool interleaves_pairs(const std::string& model_type) {
   return model_type == "llama" || model_type == "mistral" || model_type == "granite" ||
          model_type == "smollm3";

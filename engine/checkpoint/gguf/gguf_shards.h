@@ -10,20 +10,20 @@
 
 namespace engine {
 
-/// True for a file that is named or begins like a GGUF file; false for a directory.
+/// True if a file's name ends in ".gguf" or its content begins with "GGUF"; false for a directory.
 bool is_gguf_path(const std::string& path);
 
 /// The name of a model in this file: without folder, ".gguf" and the number of a part.
 std::string gguf_model_name(const std::string& path);
 
-/// The paths of a model's files: of all parts if `path` is named like the first part of a split model, else `path` alone.
+/// The paths of all parts of a model if `path` has the name of a first part, else `path` alone.
 std::vector<std::string> gguf_part_paths(const std::string& path);
 
 /// Opens a file and the parts that belong to it, which are expected in the same folder.
 /// @param path  the only file, or the first part
 /// @return  the parts in order; the first has the metadata
-/// @throws Error(BadInput)  also for a missing part, a part that states another number, and a number
-///                          of tensors other than stated
+/// @throws Error(BadInput)  if a part is missing, or if a part's number or the number of tensors
+///                          contradicts the metadata
 std::vector<std::shared_ptr<const GgufFile>> open_gguf_files(const std::string& path,
                                                              const FileLimits& limits = {});
 

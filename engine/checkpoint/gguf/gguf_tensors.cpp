@@ -83,11 +83,10 @@ bool is_aligned(const void* data, kernels::DType dtype) {
          0;
 }
 
-// A tensor with memory of its own.
+// Allocates a tensor. The caller writes every byte, so the memory is not initialised.
 Tensor allocated(kernels::DType dtype, const std::vector<std::int64_t>& shape) {
   Tensor out{dtype, shape, nullptr, nullptr};
   const auto n_bytes = static_cast<std::size_t>(out.n_elements() * kernels::bytes_of(dtype));
-  // Uninitialised: every byte is written by the caller.
   const std::shared_ptr<char> data(new char[n_bytes], std::default_delete<char[]>());
   out.data = data.get();
   out.hold = data;
@@ -115,7 +114,7 @@ void decode_to(const GgufTensor& tensor, kernels::DType dtype, char* out) {
   }
 }
 
-// The tensor's elements in its own type if that is an element type, else decoded to `dtype`.
+// Copies a tensor: in its own type if that is F32, F16 or BF16, else decoded to `dtype`.
 Tensor decoded(const GgufTensor& tensor, kernels::DType dtype) {
   const std::optional<kernels::DType> element = element_of(*tensor.type);
   Tensor out = allocated(element.value_or(dtype), tensor.shape);

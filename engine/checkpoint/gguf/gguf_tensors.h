@@ -32,7 +32,7 @@ class GgufTensors : public TensorSource {
 
   /// The files.
   const std::vector<std::shared_ptr<const GgufFile>>& parts() const { return files_; }
-  /// The type of most elements.
+  /// The type that most of the model's elements have.
   const GgmlTypeInfo& main_type() const;
   /// The names of tensors in the files that the model does not read.
   std::vector<std::string> unused() const;

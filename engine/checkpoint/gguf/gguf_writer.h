@@ -11,11 +11,11 @@
 
 namespace engine {
 
-/// The part of a GGUF file before its data. Tensors follow each other in the order of tensor(), each
-/// padded to kGgufAlignment bytes.
+/// Builds the part of a GGUF file before the tensors' data. The data must follow in the order of
+/// the calls of tensor(), each tensor padded to kGgufAlignment bytes.
 class GgufHeader {
  public:
-  /// Adds a pair of the metadata. Keys must differ.
+  /// Adds a metadata pair; no key may be added twice.
   void text(std::string_view key, std::string_view value);
   void u32(std::string_view key, std::int64_t value);
   void f32(std::string_view key, double value);
@@ -24,7 +24,7 @@ class GgufHeader {
   void f32s(std::string_view key, std::span<const float> values);
   void i32s(std::string_view key, std::span<const std::int32_t> values);
   void booleans(std::string_view key, const std::vector<bool>& values);
-  /// Adds a pair of another file.
+  /// Adds a metadata pair that was read from another file.
   void copy(const GgufEntry& entry);
   /// Adds a tensor.
   /// @param shape  row-major
@@ -42,7 +42,7 @@ class GgufHeader {
 };
 
 inline constexpr std::size_t kGgufAlignment = 32;
-/// The bytes of padding after n bytes.
+/// The number of padding bytes after n bytes of data.
 std::size_t gguf_padding(std::size_t n);
 
 }  // namespace engine

@@ -16,7 +16,7 @@
 namespace engine {
 namespace {
 
-// tokenizer.ggml.token_type has SentencePiece's types.
+// tokenizer.ggml.token_type uses SentencePiece's numbers for types.
 using Type = ScannedPiece::Type;
 
 // The vocabulary of a GGUF file.
@@ -38,7 +38,7 @@ struct Vocabulary {
       file.refuse_value(key, fmt::format("{} elements", n),
                         fmt::format("{}, one for each token", texts.size()));
   }
-  // The text of a token that metadata names; empty if it names none.
+  // The text of the token whose id a metadata key gives; empty if the key is absent.
   std::string_view named(const GgufFile& file, const char* key) const {
     const auto id = file.integer(key);
     const bool is_token = id && *id >= 0 && static_cast<std::size_t>(*id) < texts.size();
@@ -103,7 +103,7 @@ std::string pre_tokenizer_text(const WordPatterns& kind) {
   return fmt::format(R"({{"type": "Sequence", "pretokenizers": {}}})", list_text(steps));
 }
 
-// Puts the begin symbol before a text.
+// Returns a post_processor that puts the begin token before a text.
 std::string post_processor_text(std::string_view bos, std::int64_t id) {
   const std::string quoted = json_quoted(bos);
   const std::string begin =
@@ -176,7 +176,7 @@ void write_byte_level(const GgufFile& file,
 
 // ---- SentencePiece
 
-// Protocol buffer: fields of ModelProto, SentencePiece project.
+// Writes fields of SentencePiece's ModelProto, a protocol buffer.
 void put_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   out += static_cast<char>(value);
@@ -228,7 +228,8 @@ std::string normalizer_text(bool space_prefix) {
   return out;
 }
 
-// The control symbols that texts may name.
+// The JSON object added_tokens_decoder with all control symbols, so that a text can contain their
+// names.
 std::string added_tokens_decoder(const Vocabulary& vocabulary) {
   std::vector<std::string> members;
   for (std::size_t id = 0; id < vocabulary.texts.size(); id++)
@@ -238,7 +239,8 @@ std::string added_tokens_decoder(const Vocabulary& vocabulary) {
   return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 
-// SentencePiece needs one unknown piece; some converters call it a control symbol.
+// Gives the unknown token its type: SentencePiece requires it, but some converters write the type
+// of a control symbol.
 void mark_unknown(const GgufFile& file, Vocabulary& vocabulary) {
   if (std::ranges::find(vocabulary.types, Type::Unknown) != vocabulary.types.end()) return;
   const std::int64_t id = file.integer("tokenizer.ggml.unknown_token_id").value_or(0);
@@ -258,7 +260,8 @@ void write_sentencepiece(const GgufFile& file, const std::string& directory) {
   put_bytes(model, 3, normalizer_text(space_prefix));
   write_whole_file(directory + "/tokenizer.model", model);
   ObjectText out;
-  // llama.cpp puts the space before every stretch of text between symbols.
+  // llama.cpp puts the prefix space before every stretch of text between added tokens, as legacy
+  // tokenizers do.
   out.boolean("legacy", space_prefix);
   out.boolean("add_prefix_space", space_prefix);
   out.raw("added_tokens_decoder", added_tokens_decoder(vocabulary));

@@ -16,7 +16,7 @@ namespace {
 
 using Type = ScannedPiece::Type;
 
-// One token for each row of the embedding.
+// The vocabulary to write: one token for each row of the embedding.
 struct Tokens {
   std::vector<std::string> texts;
   std::vector<std::int32_t> types;
@@ -66,7 +66,7 @@ void write_special_ids(const ModelFiles& files, GgufHeader& header) {
 
 // ---- SentencePiece
 
-// llama.cpp takes texts as they are.
+// Adds a notice if the tokenizer normalises texts, because llama.cpp does not.
 void note_normalisation(const ModelFiles& files, std::vector<std::string>& notices) {
   const Tokenizer& tokenizer = *files.tokenizer;
   const bool changes = tokenizer.encode("a  b", false) == tokenizer.encode("a b", false) ||
@@ -122,7 +122,7 @@ std::string text_of(const Json* value) {
 constexpr std::string_view kGpt2Kind = "gpt-2";
 constexpr std::string_view kDigit = R"(\p{N})";
 
-// The splitting patterns of one step.
+// Adds the splitting patterns of one step of the pre-tokeniser.
 void add_patterns_of(const Json& step,
                      const std::string& path,
                      std::vector<std::string>& patterns) {
@@ -142,11 +142,11 @@ void add_patterns_of(const Json& step,
     if (flag("use_regex", true))
       patterns.emplace_back(word_patterns_named(kGpt2Kind)->patterns.front());
   } else {
-    refuse(path, "pre_tokenizer", in_quotes(type), "steps that GGUF files have names for");
+    refuse(path, "pre_tokenizer", in_quotes(type), "a step that GGUF files can name");
   }
 }
 
-// The name of a kind with these patterns.
+// Finds the name (tokenizer.ggml.pre) for these patterns. Throws if there is none.
 std::string kind_of(const std::vector<std::string>& patterns,
                     bool ignore_merges,
                     const std::string& path) {
@@ -157,7 +157,7 @@ std::string kind_of(const std::vector<std::string>& patterns,
   }
   if (!found)
     refuse(path, "pre_tokenizer", patterns.empty() ? "no pattern" : in_quotes(patterns.back()),
-           "patterns that GGUF files have a name for");
+           "patterns that have a name in GGUF files");
   return std::string(found->names.front());
 }
 

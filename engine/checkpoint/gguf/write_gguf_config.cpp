@@ -1,4 +1,4 @@
-// The metadata of a model, as llama.cpp's converters write it.
+// Writes the hyperparameters of a model as metadata, as llama.cpp's converters do.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -163,7 +163,7 @@ class Writer {
     if (!has_usual_pattern(local)) header_.booleans(key("attention.sliding_window_pattern"), local);
   }
 
-  // True if llama.cpp takes these layers for local without a pattern in the file.
+  // True if llama.cpp, without a pattern in the file, treats exactly these layers as local.
   bool has_usual_pattern(const std::vector<bool>& local) const {
     const auto period = static_cast<std::size_t>(usual_window_period(c_.model_type));
     for (std::size_t i = 0; i < local.size(); i++)

@@ -24,7 +24,7 @@ BpeVocabulary::BpeVocabulary(std::vector<std::string> texts)
 
 MergeTable::MergeTable(std::size_t n) : entries_(std::bit_ceil(2 * n + 1)) {}
 
-// The place of the pair, or the free place where it belongs.
+// Finds the slot of a pair, or the free slot in which to insert it.
 std::size_t MergeTable::place_of(std::uint64_t pair) const {
   const std::size_t mask = entries_.size() - 1;
   // Fibonacci hashing: every bit of the pair changes the high half of the product.
@@ -80,8 +80,8 @@ bool BpeModel::has_byte_tokens(std::string_view character) const {
          std::ranges::all_of(character, [&](char byte) { return byte_token(byte) >= 0; });
 }
 
-// With merges by text, an unknown character stays as it is, because the text of a merged token may
-// contain it; append() replaces those that are left.
+// With merges by text, an unknown character is kept for now, because a merged token may contain it.
+// append() replaces those that remain.
 void BpeModel::read_symbols(std::string_view word, Workspace& workspace) const {
   std::vector<Workspace::Symbol>& symbols = workspace.symbols;
   symbols.clear();
@@ -127,7 +127,7 @@ MergeTable::Merge BpeModel::merge_of(std::string_view word,
   return rank == BpeRules::kNoRank ? MergeTable::Merge{} : MergeTable::Merge{rank, id};
 }
 
-// Updates the merge of a symbol with the next one, and adds it to the heap.
+// Looks up the merge of a symbol with its right neighbour, and adds it to the heap.
 void BpeModel::offer(std::string_view word, std::int32_t left, Workspace& workspace) const {
   if (left < 0) return;
   Workspace::Symbol& a = workspace.symbols[static_cast<std::size_t>(left)];
@@ -139,7 +139,7 @@ void BpeModel::offer(std::string_view word, std::int32_t left, Workspace& worksp
   std::ranges::push_heap(workspace.heap, std::greater{});
 }
 
-// Of pairs with the same rank, merges the leftmost one first.
+// Of several pairs with the same rank, the leftmost is merged first.
 void BpeModel::merge_all(std::string_view word, Workspace& workspace) const {
   std::vector<Workspace::Symbol>& symbols = workspace.symbols;
   workspace.heap.clear();

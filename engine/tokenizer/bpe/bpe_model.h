@@ -55,9 +55,9 @@ class MergeTable {
   };
   /// An empty table.
   MergeTable() : MergeTable(0) {}
-  /// An empty table with room for n merges.
+  /// An empty table for at most n merges.
   explicit MergeTable(std::size_t n);
-  /// Adds a merge of at most the n announced ones. A pair that is there keeps its first rank.
+  /// Adds a merge, at most n in total. A pair that was added before keeps its rank.
   void add(TokenId left, TokenId right, Merge merge);
   /// The merge of a pair; its id is -1 if there is none.
   Merge find(TokenId left, TokenId right) const;
@@ -73,18 +73,19 @@ class MergeTable {
 
 /// Rules of one model.
 struct BpeRules {
-  /// For models whose files list merges: the pairs of tokens that can be merged.
+  /// The pairs of tokens that can be merged, for models whose files list merges.
   MergeTable merges;
-  /// [vocabulary] For models whose files list none: any two adjacent texts are merged if their
-  /// concatenation is a token with a rank. Empty: `merges` apply.
+  /// [vocabulary] Ranks by id, for models whose files list no merges: two adjacent texts are merged
+  /// if their concatenation is a token with a rank. Empty: `merges` is used.
   std::vector<std::uint32_t> text_ranks;
-  /// In text_ranks: no merge produces this token.
+  /// Value in text_ranks of a token that no merge produces.
   static constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
 
-  std::optional<TokenId> unknown;  // for characters outside the vocabulary; none: they are dropped
-  bool fuse_unknown = false;       // a run of unknown characters is one token
-  bool byte_fallback = false;      // an unknown character becomes its byte tokens, if all exist
-  bool ignore_merges = false;      // a word that is a token becomes that token without merging
+  std::optional<TokenId>
+      unknown;                 // replaces characters outside the vocabulary; none: they are dropped
+  bool fuse_unknown = false;   // a run of unknown characters is one token
+  bool byte_fallback = false;  // an unknown character becomes its byte tokens, if all exist
+  bool ignore_merges = false;  // a word that is a token becomes that token without merging
 };
 
 /// Encodes words.
@@ -97,18 +98,18 @@ class BpeModel {
   struct Workspace {
     /// A part of the word, in a list linked by index.
     struct Symbol {
-      TokenId id;              // -1: no token, but a merge by text may contain it
-      std::uint32_t begin, n;  // bytes of the word; n 0: merged into the one before it
+      TokenId id;              // -1: not a token, but may become part of one if merged by text
+      std::uint32_t begin, n;  // its bytes in the word; n 0: merged into its left neighbour
       std::int32_t previous = -1, next = -1;
       MergeTable::Merge merge = {};  // with the next symbol
     };
     std::vector<Symbol> symbols;
     /// A min-heap of merges: the rank in the high 32 bits, the index of the left symbol in the low
-    /// ones. An entry is outdated if the symbol's merge has another rank by now.
+    /// ones. An entry is outdated if the rank of that symbol's merge has changed.
     std::vector<std::uint64_t> heap;
   };
 
-  /// Appends the ids of a word, of less than 2 GB.
+  /// Appends the ids of a word. The word must be shorter than 2 GB.
   void encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& ids) const;
 
   /// The tokens.

@@ -80,7 +80,7 @@ class BpeTokenizer : public Tokenizer {
     if (is_special(id)) return take_whole_characters(state.open_bytes, true);
     const std::string piece =
         state.at_start ? first_piece(id) : pieces_[static_cast<std::size_t>(id)];
-    // The next token is not the first one, even if this piece lost its only character.
+    // From now on a token is not the first one, even if this piece lost its only character.
     state.at_start = false;
     state.open_bytes += piece;
     return take_whole_characters(state.open_bytes, false);
@@ -131,14 +131,15 @@ class BpeTokenizer : public Tokenizer {
     return piece;
   }
 
-  /// The token's text in the vocabulary, or its piece if it is an added token.
+  /// Returns a token's text in the vocabulary, or the content of an added token.
   std::string text_of(TokenId id) const {
     const BpeVocabulary& vocabulary = model_.vocabulary();
     const bool has_text = static_cast<std::size_t>(id) < vocabulary.size();
     return has_text ? vocabulary.text(id) : pieces_[static_cast<std::size_t>(id)];
   }
 
-  // Encodes bytes that are not UTF-8 separately: neither patterns nor normalisers accept them.
+  // Encodes bytes that are not UTF-8 separately, because patterns and normalisers do not accept
+  // them.
   void encode_stretch(std::string_view text,
                       Place place,
                       bool as_text,

@@ -1,6 +1,6 @@
-// Tokenizers of byte-pair encoding. Two kinds: byte-level ones (as GPT-2's), and those whose tokens
-// consist of characters, with byte tokens for other characters (as SentencePiece's). The readers of
-// the files (gguf_tokenizer.h, tokenizer_json.h, tiktoken.h) fill a BpeDefinition.
+// Tokenizers of byte-pair encoding. There are two kinds: byte-level tokenizers (GPT-2), and
+// tokenizers of characters with byte tokens for characters outside the vocabulary (SentencePiece).
+// The readers of the files (gguf_tokenizer.h, tokenizer_json.h, tiktoken.h) fill a BpeDefinition.
 #pragma once
 
 #include <memory>
@@ -20,13 +20,13 @@ namespace engine {
 
 /// How the texts of tokens are decoded.
 struct BpeDecoding {
-  /// Spaces that the first token of a text loses.
+  /// Spaces that decoding removes from the first token of a text.
   enum class First : std::uint8_t {
     Nothing,
     OneSpace,   // a leading space
-    AllSpaces,  // every character that `replacements` replaces (the decoder Metaspace)
+    AllSpaces,  // every character that `replacements` produces or replaces
   };
-  bool byte_symbols = false;  // texts consist of symbols of bytes (byte_symbols.h)
+  bool byte_symbols = false;  // texts are written with byte symbols (byte_symbols.h)
   bool byte_tokens = false;   // the token "<0x41>" decodes to the byte 0x41
   std::vector<std::pair<std::string, std::string>> replacements;  // in each text, in order
   First first = First::Nothing;
@@ -42,7 +42,7 @@ struct BpeDefinition {
   std::vector<AddedToken> added;       // distinct ids and contents
   std::vector<TokenId> before, after;  // TextReading::add_special adds them around the text
   std::optional<TokenId> bos, eos;
-  std::vector<TokenId> end_of_turn;  // beside those that Tokenizer::end_of_turn_ids() finds
+  std::vector<TokenId> end_of_turn;  // added to those that Tokenizer::end_of_turn_ids() finds
   FileLimits limits;
 };
 

@@ -1,7 +1,6 @@
-// Byte-level tokenizers write each byte as one character in their files, its symbol: the symbol of a
-// printable byte is the character of the same code, and the other bytes have characters from U+0100
-// on.
-//   source  GPT-2's encoder.py (Radford et al. 2019), bytes_to_unicode
+// Files of byte-level tokenizers write each byte as one character, its symbol. A printable byte is
+// written as the character with the same code, any other byte as a character from U+0100 on. source
+// GPT-2's encoder.py (Radford et al. 2019), bytes_to_unicode
 #pragma once
 
 #include <optional>
@@ -13,7 +12,7 @@ namespace engine {
 /// Appends the symbols of `bytes` to `out`, as UTF-8.
 void append_byte_symbols(std::string& out, std::string_view bytes);
 
-/// The bytes whose symbols `text` consists of; nullopt if it contains another character.
+/// Converts symbols back to bytes; nullopt if `text` contains a character that is not a symbol.
 std::optional<std::string> bytes_of_symbols(std::string_view text);
 
 }  // namespace engine

@@ -19,14 +19,14 @@ int combining_class(utf8proc_int32_t c) {
   return utf8proc_get_property(c)->combining_class;
 }
 
-/// The decomposed characters, before the canonical ordering of combining marks.
+/// Decomposes the characters of a text without ordering the combining marks.
 std::vector<utf8proc_int32_t> decomposed(std::string_view text, bool compatible) {
   const int options = UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
   std::vector<utf8proc_int32_t> out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Char c = utf8_at(text, i);
-    std::array<utf8proc_int32_t, 32> parts{};  // the longest decomposition has 18
+    std::array<utf8proc_int32_t, 32> parts{};  // the longest decomposition has 18 code points
     int boundary = 0;
     const auto n =
         utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c.code_point), parts.data(),
@@ -38,7 +38,7 @@ std::vector<utf8proc_int32_t> decomposed(std::string_view text, bool compatible)
   return out;
 }
 
-// The canonical ordering algorithm. utf8proc_decompose() has it, too, but sorts in quadratic time.
+// Applies the canonical ordering algorithm. utf8proc_decompose() does it in quadratic time.
 void order_marks(std::vector<utf8proc_int32_t>& text) {
   const auto is_starter = [](utf8proc_int32_t c) { return combining_class(c) == 0; };
   for (auto i = text.begin(); i != text.end();) {
@@ -54,7 +54,7 @@ std::string lower_case(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Char c = utf8_at(text, i);
     i += static_cast<std::size_t>(c.length);
-    if (c.code_point == 0x130) {  // the only character whose lower case is two
+    if (c.code_point == 0x130) {  // the only character whose lower case has two code points
       out += "i\xCC\x87";
     } else {
       append_utf8(out, static_cast<char32_t>(

@@ -35,9 +35,9 @@ class Normalizer {
 
   /// Appends a step.
   void add(Step step) { steps_.push_back(std::move(step)); }
-  /// True if texts stay as they are.
+  /// True if this normaliser changes no text.
   bool empty() const { return steps_.empty(); }
-  /// `text` (UTF-8) after all steps.
+  /// Applies all steps to `text` (UTF-8).
   /// @param continues  the text follows other text: nothing is prepended
   std::string apply(std::string text, bool continues) const;
 
@@ -45,7 +45,8 @@ class Normalizer {
   std::vector<Step> steps_;
 };
 
-/// `text` (UTF-8) in a normalisation form. Takes O(n log n) time even for a text of combining marks.
+/// Converts `text` (UTF-8) to a normalisation form in O(n log n) time, even if it consists of
+/// combining marks.
 std::string in_unicode_form(std::string_view text, UnicodeForm form);
 
 }  // namespace engine

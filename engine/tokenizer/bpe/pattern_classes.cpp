@@ -47,11 +47,13 @@ constexpr Category kCategories[] = {
 };
 // clang-format on
 
-/// White_Space, which Oniguruma and Rust's regex crate call `\s`. PCRE2 adds U+180E.
+/// The property White_Space, which is `\s` in Oniguruma and in Rust's regex crate. PCRE2's `\s`
+/// also has U+180E.
 constexpr std::string_view kWhiteSpace =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
-/// The characters that Unicode 15 to 16 added to a category or to a group of them ("L").
+/// Finds the characters that Unicode 15 to 16 added to a category ("Lu") or a group of categories
+/// ("L").
 std::string added_to(std::string_view name) {
   std::string added;
   for (const Category& category : kCategories) {
@@ -61,7 +63,7 @@ std::string added_to(std::string_view name) {
   return added;
 }
 
-/// The name in `\p{Lu}` or `\pL` at the start of `text`.
+/// Reads the name from a `\p{Lu}` or `\pL` at the start of `text`.
 std::string_view category_name(std::string_view text) {
   if (text.size() < 3) return {};
   if (text[2] != '{') return text.substr(2, 1);
@@ -104,7 +106,8 @@ class Translator {
     rest_.remove_prefix(std::min(n, rest_.size()));
   }
 
-  /// Replaces the first `n` bytes by members of a class, or by a class of its own.
+  /// Replaces the first `n` bytes of the pattern by characters: as members of the open class, or as
+  /// a new class.
   void put(std::size_t n, const std::string& members, bool is_negated) {
     out_ += in_class_ ? members : (is_negated ? "[^" : "[") + members + "]";
     rest_.remove_prefix(n);
@@ -113,7 +116,8 @@ class Translator {
   void escape() {
     const char letter = rest_.size() > 1 ? rest_[1] : '\0';
     const bool is_negated = letter == 'S' || letter == 'P';
-    if (is_negated && in_class_) return take(2);  // a class cannot contain the complement of a list
+    if (is_negated && in_class_)
+      return take(2);  // a class cannot contain the complement of a list of characters
     if (letter == 's' || letter == 'S') return put(2, std::string(kWhiteSpace), is_negated);
     if (letter == 'd') return put(2, R"(\p{Nd})" + added_to("Nd"), false);
     if (letter != 'p' && letter != 'P') return take(2);

@@ -1,6 +1,6 @@
 // Translates a splitting pattern of Hugging Face's tokenizers library (Oniguruma with Ruby's
-// syntax, Unicode 16) or of tiktoken (Rust's regex crate, Unicode 16) to PCRE2. The PCRE2 of Debian
-// 12 knows Unicode 14, and its `\s` has one character more.
+// syntax, Unicode 16) or of tiktoken (Rust's regex crate, Unicode 16) to PCRE2. Debian 12's PCRE2
+// uses Unicode 14, and its `\s` has one more character.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace engine {
 
-/// The pattern for PCRE2: `\s`, `\S` and `\d` are spelled out, and the categories that published
-/// patterns use get the characters that Unicode 15 to 16 added. Other syntax stays.
+/// Translates a pattern for PCRE2. Spells out `\s`, `\S` and `\d`, and adds the characters of
+/// Unicode 15 and 16 to the categories that published patterns use. Other syntax is kept.
 /// @return  nullopt for a class within a class ("[a[b]]", "[[:alpha:]]") or an intersection
-///          ("[a&&b]"), which PCRE2 reads in another way
+///          ("[a&&b]"), which mean something else in PCRE2
 std::optional<std::string> pcre_pattern(std::string_view pattern);
 
 }  // namespace engine

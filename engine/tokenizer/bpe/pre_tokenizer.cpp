@@ -9,7 +9,7 @@ namespace {
 
 using Place = PreTokenizer::Place;
 
-/// Replaces each word by what `write` appends for it, all in one buffer.
+/// Replaces each word by the text that `write` appends for it to one shared buffer.
 /// @param write  (std::string& out, word, whether it is the first one)
 template <typename Write>
 void rewrite(Words& words, const Write& write) {

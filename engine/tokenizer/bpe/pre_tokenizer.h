@@ -27,13 +27,13 @@ struct ByteLevelStep {};
 
 /// Replaces each space by another character.
 struct MetaspaceStep {
-  /// Which pieces get the character before them, unless they begin with it.
+  /// Selects the pieces that get the character in front, unless they already begin with it.
   enum class Prepend : std::uint8_t { Always, First, Never };
   std::string replacement = "\xE2\x96\x81";  // U+2581
   Prepend prepend = Prepend::Always;
 };
 
-/// The words of one text. They point into the text or into `buffers`.
+/// The words of one text, as views of the text or of `buffers`.
 struct Words {
   std::vector<std::string_view> words;
   std::deque<std::string> buffers;
@@ -44,14 +44,14 @@ class PreTokenizer {
  public:
   /// One step.
   using Step = std::variant<SplitStep, PrefixSpaceStep, ByteLevelStep, MetaspaceStep>;
-  /// The item before the text: nothing, an added token, or other text.
+  /// The item that precedes a text: nothing, an added token, or other text.
   enum class Place : std::uint8_t { Start, AfterToken, AfterText };
 
   /// Appends a step.
   void add(Step step) { steps_.push_back(std::move(step)); }
-  /// True if the steps write bytes as symbols.
+  /// True if a step writes bytes as symbols.
   bool is_byte_level() const;
-  /// The words of `text` (UTF-8, borrowed).
+  /// Splits `text` (UTF-8, borrowed) into words.
   /// @throws Error(BadInput)  if a pattern needs too many steps
   Words apply(std::string_view text, Place place) const;
 

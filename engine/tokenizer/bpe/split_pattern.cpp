@@ -17,7 +17,8 @@ namespace engine {
 namespace {
 
 constexpr std::size_t kMaxPatternBytes = 64 << 10;
-// A match of a sound pattern backtracks at most once over the text that it has read.
+// A limit that well-behaved patterns do not reach: a match backtracks at most once over the text
+// that it has read.
 constexpr std::uint64_t kStepsOfMatch = 20'000, kStepsPerByte = 64;
 constexpr std::size_t kJitStackBytes = 1 << 20;
 constexpr std::uint32_t kHeapKiB = 1 << 18;
@@ -29,7 +30,8 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-/// What PCRE2 needs for a match: one for each thread, because its creation costs more than a match.
+/// PCRE2's buffers for a match. Each thread keeps one, because creating them takes longer than a
+/// match.
 struct Scratch {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);  // the offsets of the whole match
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
@@ -54,8 +56,8 @@ Scratch& scratch() {
   return own;
 }
 
-/// Time limit for one text. A pattern that looks ahead to the end of the text from every place
-/// exceeds it, although each match has few steps.
+/// Time limit for one text. Exceeded by a pattern that looks ahead to the end of the text at every
+/// position, although each match has few steps.
 class Deadline {
  public:
   explicit Deadline(std::size_t n_bytes)
@@ -85,7 +87,8 @@ SplitPattern::SplitPattern(std::string_view pattern, std::uint32_t options, Orig
            fmt::format("one that PCRE2 accepts ({} at byte {})", message_of(error), at));
   }
   code_.reset(code, [](const pcre2_code* c) { pcre2_code_free(const_cast<pcre2_code*>(c)); });
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // if it fails, pcre2_match() interprets
+  pcre2_jit_compile(code,
+                    PCRE2_JIT_COMPLETE);  // may fail; then pcre2_match() interprets the pattern
 }
 
 SplitPattern SplitPattern::regex(std::string_view pattern, Origin origin) {

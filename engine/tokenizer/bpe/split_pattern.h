@@ -13,7 +13,7 @@ struct pcre2_real_code_8;
 
 namespace engine {
 
-/// What happens to the matches.
+/// What to do with the matches when a text is split.
 enum class SplitBehaviour : std::uint8_t {
   Removed,             // no piece contains them
   Isolated,            // each is a piece
@@ -22,10 +22,10 @@ enum class SplitBehaviour : std::uint8_t {
   Contiguous,          // a run of them is one piece
 };
 
-/// A compiled pattern. Copies share it; matching is safe from several threads.
+/// A compiled pattern. Copies share the compiled code. Several threads may match at the same time.
 class SplitPattern {
  public:
-  /// Where a pattern comes from, for messages.
+  /// The place of a pattern in its file, for error messages.
   struct Origin {
     std::string file, field;
   };
@@ -38,16 +38,16 @@ class SplitPattern {
   /// @throws Error(BadInput)  for an empty text, or one of more than 64 KB
   static SplitPattern literal(std::string_view text, Origin origin);
 
-  /// Appends the pieces of `text`, which are not empty and point into it.
+  /// Splits `text` and appends the pieces, which are views of it and never empty.
   /// @param text     UTF-8
-  /// @param inverts  swaps matches and the text between them
+  /// @param inverts  swaps the roles of matches and of the text between them
   /// @throws Error(BadInput)  if matching needs too many steps or too much time
   void split(std::string_view text,
              SplitBehaviour behaviour,
              bool inverts,
              std::vector<std::string_view>& pieces) const;
 
-  /// `text` with each match replaced. Throws as split().
+  /// Replaces each match in `text`. Throws like split().
   std::string replaced(std::string_view text, std::string_view replacement) const;
 
  private:

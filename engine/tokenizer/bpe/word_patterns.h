@@ -13,10 +13,10 @@
 
 namespace engine {
 
-/// One kind of pre-tokeniser.
+/// A pre-tokeniser that GGUF files can name.
 struct WordPatterns {
   std::vector<std::string_view> names;  // the first is the usual one
-  /// Each pattern splits all pieces that the pattern before it made: its matches and the text
+  /// Each pattern further splits the pieces of the previous one into its matches and the text
   /// between them.
   std::vector<std::string_view> patterns;
   bool ignore_merges = false;  // BpeRules::ignore_merges
