@@ -606,7 +606,7 @@ void draw_schedule(Context& context) {
     draw_figures(figures_of(lanes.figures));
     return draw_picture(context, {lanes, view.range});
   }
-  simulation_settings(context, lanes.schedule);
+  simulation_settings(context, lanes.schedule, view.simulation);
   const engine::SimulatedStages stages = stages_of(view.simulation, lanes.schedule);
   const Simulation& simulation = simulation_shown(context, stages);
   if (simulation.lanes.empty())

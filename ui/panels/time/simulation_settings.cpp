@@ -6,8 +6,8 @@
 
 #include <imgui.h>
 
-#include "ui/panels/time/schedule.h"
 #include "ui/prepare/time/simulation.h"
+#include "ui/prepare/time/simulation_form.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
@@ -63,9 +63,8 @@ void policy_choice(const Catalog& catalog, std::string& policy) {
 
 }  // namespace
 
-void simulation_settings(Context& context, const engine::Schedule& recorded) {
+void simulation_settings(Context& context, const engine::Schedule& recorded, SimulationForm& form) {
   constexpr int kMostBranches = 16;
-  SimulationForm& form = context.states.get<ScheduleView>().simulation;
   ImGui::AlignTextToFramePadding();
   words("SIMULATED", theme().warn);
   if (ImGui::IsItemHovered())
