@@ -46,7 +46,7 @@ Catalog family() {
 
 TEST(Setup, before_and_after_training_races_both_models) {
   const Catalog catalog = family();
-  for (const char* chosen : {"other", "demo-target", "demo-cllm"}) {
+  for (const char* chosen : {"demo-target", "demo-cllm"}) {
     SetupForm form;
     choose_model(form, catalog, chosen);
     form.prompt = "a prompt";
@@ -68,12 +68,19 @@ TEST(Setup, before_and_after_training_races_both_models) {
 }
 
 TEST(Setup, before_and_after_needs_a_model_pair) {
+  const auto is_offered = [](const std::string& chosen, const Catalog& catalog) {
+    SetupForm form;
+    choose_model(form, catalog, chosen);
+    return consistency_pair(form, catalog).has_value();
+  };
   Catalog catalog = family();
+  EXPECT_TRUE(is_offered("demo-target", catalog));
+  EXPECT_FALSE(is_offered("other", catalog)) << "nothing was trained from this model";
   catalog.models[2].before.clear();
-  EXPECT_FALSE(consistency_pair({}, catalog));
+  EXPECT_FALSE(is_offered("demo-target", catalog));
   catalog = family();
   catalog.models[1].unavailable = "its weights are cut off";
-  EXPECT_FALSE(consistency_pair({}, catalog)) << "one of the two cannot be loaded";
+  EXPECT_FALSE(is_offered("demo-cllm", catalog)) << "one of the two cannot be loaded";
 }
 
 // Returns the catalog of family() with SEED and a draft model.
@@ -201,9 +208,13 @@ TEST(Setup, before_and_after_is_one_button) {
   engine::CommandQueue commands;
   scripted::in_window(
       "before_after", events, commands, family(), [&](ImGuiTestContext* ctx, Shell& shell) {
+        const char* offer = "//Setup###compare.setup/Before and after consistency training";
         ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_2);
         ctx->Yield(3);
-        ctx->ItemClick("//Setup###compare.setup/Before and after consistency training");
+        IM_CHECK(!ctx->ItemExists(offer));
+        choose_model(shell.form(), family(), "demo-target");
+        ctx->Yield(3);
+        ctx->ItemClick(offer);
         IM_CHECK_EQ(shell.form().lanes.size(), 4u);
         IM_CHECK_STR_EQ(shell.form().lanes[1].model.c_str(), "demo-cllm");
       });

@@ -129,15 +129,13 @@ LaneForm lane_with(const Catalog& catalog, const std::string& decoder) {
 }
 
 std::optional<ConsistencyPair> consistency_pair(const SetupForm& form, const Catalog& catalog) {
-  std::optional<ConsistencyPair> first;
   for (const CatalogModel& after : catalog.models) {
     const CatalogModel* before = catalog.model(after.before);
     if (!before || !before->unavailable.empty() || !after.unavailable.empty()) continue;
-    const ConsistencyPair pair{before->name, after.name};
-    if (form.model == pair.before || form.model == pair.after) return pair;
-    if (!first) first = pair;
+    if (form.model == before->name || form.model == after.name)
+      return ConsistencyPair{before->name, after.name};
   }
-  return first;
+  return std::nullopt;
 }
 
 void choose_before_and_after(SetupForm& form, const Catalog& catalog, const ConsistencyPair& pair) {
@@ -268,8 +266,7 @@ void choose_default_prompt(SetupForm& form, const Catalog& catalog) {
 }  // namespace
 
 void fit_to_model(SetupForm& form, const Catalog& catalog) {
-  const std::optional<ConsistencyPair> pair = consistency_pair(form, catalog);
-  const bool in_pair = pair && (form.model == pair->before || form.model == pair->after);
+  const bool in_pair = consistency_pair(form, catalog).has_value();
   const auto cannot_run = [&](const LaneForm& lane) {
     const CatalogDecoder* decoder = catalog.decoder(lane.decoder);
     return !decoder || !why_unavailable(*decoder, form, catalog).empty() ||

@@ -129,7 +129,7 @@ LaneForm lane_with(const Catalog& catalog, const std::string& decoder);
 struct ConsistencyPair {
   std::string before, after;
 };
-/// Returns the pair that contains the form's model, else the first pair.
+/// Returns the pair that contains the form's model, if there is one and both can be loaded.
 std::optional<ConsistencyPair> consistency_pair(const SetupForm& form, const Catalog& catalog);
 /// Sets up a race with Jacobi and plain decoding by each of the two models.
 void choose_before_and_after(SetupForm& form, const Catalog& catalog, const ConsistencyPair& pair);
