@@ -125,6 +125,12 @@ class Reader {
              "a model; `decoscope model tokenize` reads this file");
     if (integer("expert_count", 0, 1 << 20).value_or(0) > 0)
       file_.refuse_value(key("expert_count"), "a mixture of experts", "a dense model");
+    if (file_.has(key("target_layers")))
+      file_.refuse_value(key("target_layers"), "a draft that reads layers of its target",
+                         "a whole model");
+    if (integer("nextn_predict_layers", 0, limits_.n_layers).value_or(0) > 0)
+      file_.refuse_value(key("nextn_predict_layers"), "layers that predict further tokens",
+                         "a model without them");
   }
 
   void read_shape() {

@@ -1,6 +1,6 @@
 // Models in GGUF files: those that llama.cpp's converter made of Hugging Face directories
 // (tests/fixtures/make_gguf_fixtures.py) have the directories' configuration and weights, and
-// altered metadata is refused (rows GG24, GG25, GG29, GG32).
+// altered metadata is refused (rows GG24, GG25, GG29, GG32, GG33).
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -208,6 +208,24 @@ TEST(GgufModels, counts_out_of_range_name_their_key) {  // GG25
               HasSubstr("a mixture of experts"));
   EXPECT_THAT(refused_with([](GgufBytes& b) { b.f32("llama.rope.freq_base", NAN); }),
               HasSubstr("rope.freq_base\": found nan"));
+}
+
+TEST(GgufModels, drafts_of_a_target_are_refused) {  // GG33
+  const std::string key = "llama.target_layers";
+  EXPECT_THAT(refused_with([&](GgufBytes& b) { b.i32s(key, {999}); }),
+              HasSubstr("\"llama.target_layers\": found a draft that reads layers of its target"));
+  EXPECT_THAT(
+      refused_with([&](GgufBytes& b) { b.pair(key, 9, gguf_array(5, 1ULL << 31, "1234")); }),
+      AllOf(HasSubstr(key), HasSubstr("an array of 2147483648 i32")));
+  EXPECT_THAT(refused_with([](GgufBytes& b) { b.u32("llama.nextn_predict_layers", 1); }),
+              HasSubstr("nextn_predict_layers\": found layers that predict further tokens"));
+  EXPECT_THAT(refused_with([](GgufBytes& b) { b.u32("llama.nextn_predict_layers", 1U << 31); }),
+              HasSubstr("nextn_predict_layers\": found 2147483648"));
+  for (const char* name : {"eagle3", "dflash"}) {
+    GgufBytes bytes;
+    bytes.text("general.architecture", name).i32s(name + std::string(".target_layers"), {999});
+    EXPECT_THAT(refused(add_tensors(bytes)), HasSubstr(fmt::format("\"{}\"", name)));
+  }
 }
 
 TEST(GgufModels, per_layer_counts_are_equal_and_as_many_as_layers) {  // GG25
