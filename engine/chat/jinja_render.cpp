@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/chat/jinja_source.h"
 #include "engine/chat/jinja_strict.h"
 #include "jinja/lexer.h"
 #include "jinja/parser.h"
@@ -137,7 +138,8 @@ JinjaResult render_jinja(const std::string& text,
                          const ChatSettings& settings) {
   try {
     jinja::lexer lexer;
-    const jinja::lexer_result tokens = lexer.tokenize(text);
+    jinja::lexer_result tokens = lexer.tokenize(with_known_syntax(text));
+    join_floor_divisions(tokens);
     jinja::program program = jinja::parse_from_tokens(tokens);
     make_strict(program);
     jinja::context context(tokens.source);

@@ -1,7 +1,6 @@
 #include "engine/chat/jinja_strict.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/chat/jinja_filters.h"
 #include "engine/chat/jinja_text.h"
 #include "jinja/runtime.h"
 
@@ -171,8 +171,7 @@ struct Filter : jinja::filter_expression {
     if (is_val<jinja::value_string>(v) && n_args_ == 0)
       if (const value own = own_filter(v->val_str)) return own;
     if (v->is_undefined() && name_ == "tojson") check_defined(v);
-    if (name_ == "format")
-      fail("the filter format is not known here");  // the engine implements str.format instead
+    if (is_added_filter(name_)) return added_filter(name_, v, arguments(ctx));
     value result = filter_expression::execute_impl(ctx);
     return is_content(v) ? marked(std::move(result)) : result;
   }
@@ -190,27 +189,20 @@ struct Filter : jinja::filter_expression {
   }
 
  private:
+  std::vector<value> arguments(context& ctx) const {
+    std::vector<value> values;
+    const auto* call = as<jinja::call_expression>(filter);
+    for (std::size_t i = 0; call && i < n_args_; i++) {
+      if (as<jinja::keyword_argument_expression>(call->args[i]))
+        fail(fmt::format("{}: arguments with names are not supported", name_));
+      values.push_back(call->args[i]->execute(ctx));
+    }
+    return values;
+  }
+
   std::string name_;
   std::size_t n_args_ = 0;
 };
-
-bool is_number(const value& v) {
-  return is_val<jinja::value_int>(v) || is_val<jinja::value_float>(v);
-}
-
-value remainder_of(const value& a, const value& b) {
-  if (b->as_float() == 0) fail("integer modulo by zero");
-  if (is_val<jinja::value_int>(a) && is_val<jinja::value_int>(b)) {
-    const std::int64_t divisor = b->as_int();
-    if (divisor == -1) return mk_val<jinja::value_int>(0);
-    const std::int64_t rest = a->as_int() % divisor;
-    return mk_val<jinja::value_int>(rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor
-                                                                             : rest);
-  }
-  const double rest = std::fmod(a->as_float(), b->as_float());
-  return mk_val<jinja::value_float>(
-      rest != 0 && (rest < 0) != (b->as_float() < 0) ? rest + b->as_float() : rest);
-}
 
 /// Binary operators that compute a value, such as a + b and a ~ b.
 struct Arithmetic : jinja::binary_expression {
@@ -229,6 +221,10 @@ struct Arithmetic : jinja::binary_expression {
     if (op.value == "+" && is_val<jinja::value_string>(a) != is_val<jinja::value_string>(b))
       fail(fmt::format("cannot add {} and {}", a->type(), b->type()));
     if (op.value == "%" && is_number(a) && is_number(b)) return remainder_of(a, b);
+    if (op.value == "//") {
+      if (!is_number(a) || !is_number(b)) fail("// takes numbers");
+      return floor_division_of(a, b);
+    }
     if (op.value == "/" && is_number(b) && b->as_float() == 0) fail("division by zero");
     operand_in(left).last = a;
     operand_in(right).last = b;
@@ -241,7 +237,7 @@ struct Arithmetic : jinja::binary_expression {
 };
 
 bool is_arithmetic(const std::string& op) {
-  return op == "+" || op == "-" || op == "~" || op == "*" || op == "/" || op == "%";
+  return op == "+" || op == "-" || op == "~" || op == "*" || op == "/" || op == "%" || op == "//";
 }
 
 /// Walks a program and replaces nodes, inner ones first.
