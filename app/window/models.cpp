@@ -100,6 +100,15 @@ ui::CatalogModel* model_at(std::vector<ui::CatalogModel>& models, const std::str
   return at == models.end() ? nullptr : &*at;
 }
 
+/// The file in a folder with one GGUF file. A folder with several stays; its description is the refusal.
+std::string path_of(const std::string& given) {
+  try {
+    return engine::model_in_folder(given);
+  } catch (const engine::Error&) {
+    return given;
+  }
+}
+
 /// Adds the model of the command line, with its name in the list of found models if it is there.
 void add_named(std::vector<ui::CatalogModel>& list,
                const std::string& named,
@@ -144,7 +153,8 @@ std::string name_in_catalog(const ui::Catalog& catalog, const std::string& given
 
 WindowModels::WindowModels(ui::Catalog& catalog, const ModelOptions& options)
     : catalog_(catalog), heads_(catalog.heads) {
-  catalog.add_model = [this](const std::string& path) {
+  catalog.add_model = [this](const std::string& given) {
+    const std::string path = path_of(given);
     if (const ui::CatalogModel* known = model_at(catalog_.models, path)) return known->name;
     add({.name = path, .path = path, .source = "opened here", .is_read = false});
     return path;

@@ -388,7 +388,8 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   const bool is_name = is_bare_name(name_or_path);
   if (is_name && exists(bundled + "/config.json")) return bundled;
   std::error_code error;
-  if (fs::is_directory(name_or_path, error) || is_gguf_path(name_or_path)) return name_or_path;
+  if (fs::is_directory(name_or_path, error)) return model_in_folder(name_or_path);
+  if (is_gguf_path(name_or_path)) return name_or_path;
   std::vector<FoundModel> models = bundled_models(assets_dir);
   for (FoundModel& model : found_models(model_places())) models.push_back(std::move(model));
   if (const auto path = find_model_by_name(name_or_path, models)) return *path;

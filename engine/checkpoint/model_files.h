@@ -17,8 +17,8 @@ namespace engine {
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 ModelFiles open_model(const std::string& path, const OpenOptions& options = {});
 
-/// Resolves the name of a bundled model (`assets_dir`/models/NAME), or the path of a directory or
-/// GGUF file.
+/// Resolves the name of a bundled model (`assets_dir`/models/NAME), or the path of a GGUF file, of
+/// a folder with one or of a Hugging Face directory.
 /// @throws Error(BadInput)  not found; the message lists the models available
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 

@@ -25,9 +25,15 @@ bool is_progress(const engine::Event& event) {
   return !std::holds_alternative<engine::Sampled>(event);
 }
 
+// Returns true for a GGUF file, a Hugging Face directory, and a folder with GGUF files.
 bool holds_model(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  return path.extension() == ".gguf" || std::filesystem::exists(path / "config.json", error);
+  if (path.extension() == ".gguf" || fs::exists(path / "config.json", error)) return true;
+  fs::directory_iterator at(path, error);
+  return !error && std::any_of(at, fs::directory_iterator(), [](const fs::directory_entry& entry) {
+    return entry.path().extension() == ".gguf";
+  });
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ std::optional<engine::ModelFiles> describe_model(ListedModel& model,
                                                  const engine::OpenOptions& options) {
   model.bytes = weight_bytes(model.path);
   try {
-    engine::ModelFiles files = engine::open_model(model.path, options);
+    engine::ModelFiles files = engine::open_model(engine::model_in_folder(model.path), options);
     model.type = files.quantised ? files.stored_type : kernels::name_of(files.stored_dtype);
     model.architecture = files.config.model_type;
     model.n_params = files.config.n_params();

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/json.h"
+#include "engine/base/refuse.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/gguf/gguf_shards.h"
 #include "kernels/error.h"
@@ -279,6 +280,20 @@ std::string name_in_store(const std::string& path) {
   for (const FoundModel& model : found_models(model_places()))
     if (model.path == path && model.name.find(':') != std::string::npos) return model.name;
   return {};
+}
+
+std::string model_in_folder(const std::string& path) {
+  if (!is_folder(path) || is_model_directory(path)) return path;
+  int n_left = kMaxNames;
+  std::vector<fs::path> files = names_in(path, n_left);
+  std::erase_if(files, [](const fs::path& file) { return !is_model_file(file); });
+  if (files.empty()) return path;
+  if (files.size() == 1) return files.front().string();
+  std::vector<std::string> names;
+  for (const fs::path& file : files) names.push_back(escaped(file.filename().string()));
+  refuse(path, "model",
+         fmt::format("a folder with {} .gguf files: {}", names.size(), fmt::join(names, ", ")),
+         "the path of one of them");
 }
 
 std::optional<std::string> find_model_by_name(const std::string& name,

@@ -51,6 +51,11 @@ std::vector<FoundModel> found_models(const std::vector<ModelPlace>& places);
 /// @return  empty: the path is in no store
 std::string name_in_store(const std::string& path);
 
+/// The only .gguf model in a folder that is not a Hugging Face directory, else the path itself. Subfolders are not
+/// searched.
+/// @throws Error(BadInput)  if the folder has several .gguf models; the message lists them
+std::string model_in_folder(const std::string& path);
+
 /// Finds a model by its name, or by a part of its name that only one model has. Ignores the case of
 /// ASCII letters. Returns its path.
 /// @return  nullopt: there is none

@@ -70,6 +70,20 @@ TEST_F(WindowModels, opened_model_joins_the_list_once) {
   EXPECT_GT(found.models[0].n_params, 0);
 }
 
+TEST_F(WindowModels, opened_folder_with_one_gguf_file_is_that_file) {
+  engine::test::Folder one, several;
+  for (const std::string& path : {one / "m.gguf", several / "a.gguf", several / "b.gguf"})
+    engine::test::write_file(path, "GGUF");
+  ui::Catalog found = catalog();
+  app::WindowModels models(found, {});
+  EXPECT_EQ(found.add_model(one.path()), one / "m.gguf");
+  EXPECT_EQ(found.add_model(one / "m.gguf"), one / "m.gguf");
+  found.add_model(several.path());
+  models.wait_and_take();
+  ASSERT_EQ(found.models.size(), 2u);
+  EXPECT_THAT(found.models[1].unavailable, HasSubstr("found a folder with 2 .gguf files"));
+}
+
 TEST_F(WindowModels, model_of_the_command_line_keeps_its_found_name) {
   const std::string path = model("copy");
   app::ModelOptions options;

@@ -162,6 +162,9 @@ TEST(ModelDirectory, a_model_is_found_by_name_or_path) {
                         std::filesystem::copy_options::recursive);
   EXPECT_EQ(find_model("demo-target", assets.path()), assets / "models/demo-target");
   EXPECT_EQ(find_model(dir.path(), assets.path()), dir.path());
+  std::filesystem::create_directories(assets / "folder");
+  write_file(assets / "folder/m.gguf", "GGUF");
+  EXPECT_EQ(find_model(assets / "folder", assets.path()), assets / "folder/m.gguf");
   const std::string message = refusal([&] { find_model("demo-tarjet", assets.path()); });
   EXPECT_THAT(message, HasSubstr("demo-tarjet"));
   EXPECT_THAT(message, HasSubstr("one of demo-target"));

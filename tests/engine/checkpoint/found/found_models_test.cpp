@@ -14,6 +14,7 @@
 #include "kernels/error.h"
 #include "tests/support/files.h"
 #include "tests/support/in_environment.h"
+#include "tests/support/refusal.h"
 
 namespace engine::test {
 namespace {
@@ -133,6 +134,24 @@ TEST_F(FoundModels, folder_with_two_names_is_searched_once) {
 TEST_F(FoundModels, folder_that_does_not_exist_has_none) {
   for (const PlaceKind kind : {PlaceKind::HubCache, PlaceKind::Ollama, PlaceKind::Folders})
     EXPECT_THAT(found_models({{kind, at("none"), "here"}}), IsEmpty());
+}
+
+TEST_F(FoundModels, folder_with_one_gguf_file_means_the_file) {
+  file("one/model.gguf"), file("one/mmproj-model.gguf"), file("one/config.json");
+  file("split/m-00001-of-00002.gguf"), file("split/m-00002-of-00002.gguf");
+  file("none/readme.txt");
+  file("hf/config.json"), file("hf/model.safetensors"), file("hf/model.gguf");
+  EXPECT_EQ(model_in_folder(at("one")), at("one/model.gguf"));
+  EXPECT_EQ(model_in_folder(at("split")), at("split/m-00001-of-00002.gguf"));
+  for (const std::string& other : {at("none"), at("hf"), at("one/model.gguf"), at("absent")})
+    EXPECT_EQ(model_in_folder(other), other);
+}
+
+TEST_F(FoundModels, several_gguf_files_in_a_folder_are_listed) {
+  file("several/b-Q8_0.gguf"), file("several/a-Q4_0.gguf");
+  EXPECT_THAT(refusal([&] { model_in_folder(at("several")); }),
+              HasSubstr("several: model: found a folder with 2 .gguf files: a-Q4_0.gguf, "
+                        "b-Q8_0.gguf, expected the path of one of them"));
 }
 
 TEST(FindModelByName, whole_name_or_unique_part) {
