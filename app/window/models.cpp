@@ -95,8 +95,16 @@ ui::CatalogModel catalog_model(const std::string& name,
   return model;
 }
 
-ui::CatalogModel* model_at(std::vector<ui::CatalogModel>& models, const std::string& path) {
-  const auto at = std::ranges::find(models, path, &ui::CatalogModel::path);
+/// True if two paths name the same file or folder.
+bool is_same_place(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  return a == b || fs::equivalent(a, b, error);
+}
+
+/// The model at a place; null if there is none.
+auto* model_at(auto& models, const std::string& path) {
+  const auto at = std::ranges::find_if(
+      models, [&](const ui::CatalogModel& model) { return is_same_place(model.path, path); });
   return at == models.end() ? nullptr : &*at;
 }
 
@@ -116,8 +124,8 @@ void add_named(std::vector<ui::CatalogModel>& list,
   const std::string path = engine::find_model(named, assets_dir());
   if (model_at(list, path)) return;
   for (const engine::FoundModel& found : engine::found_models(engine::model_places()))
-    if (found.path == path) {
-      list.insert(list.begin(), catalog_model(found.name, path, found.source, options));
+    if (is_same_place(found.path, path)) {
+      list.insert(list.begin(), catalog_model(found.name, found.path, found.source, options));
       return;
     }
   list.insert(list.begin(), catalog_model(named, path, "command line", options));
@@ -147,8 +155,8 @@ std::vector<ui::CatalogModel> catalog_models(const std::filesystem::path& folder
 std::string name_in_catalog(const ui::Catalog& catalog, const std::string& given) {
   if (catalog.model(given)) return given;
   const std::string path = engine::find_model(given, assets_dir());
-  const auto at = std::ranges::find(catalog.models, path, &ui::CatalogModel::path);
-  return at == catalog.models.end() ? given : at->name;
+  const ui::CatalogModel* known = model_at(catalog.models, path);
+  return known ? known->name : given;
 }
 
 WindowModels::WindowModels(ui::Catalog& catalog, const ModelOptions& options)

@@ -86,15 +86,18 @@ TEST_F(WindowModels, opened_folder_with_one_gguf_file_is_that_file) {
 
 TEST_F(WindowModels, model_of_the_command_line_keeps_its_found_name) {
   const std::string path = model("copy");
-  app::ModelOptions options;
-  options.model = path;
-  ui::Catalog found = catalog();
-  found.models = app::catalog_models(folder_ / "nothing", options);
-  app::WindowModels models(found, options);
-  models.wait_and_take();
-  ASSERT_EQ(found.models.size(), 1u);
-  EXPECT_EQ(found.models[0].name, "copy");
-  EXPECT_EQ(app::name_in_catalog(found, path), "copy");
+  for (const std::string& given : {path, fs::relative(path).string(), path + "/"}) {
+    app::ModelOptions options;
+    options.model = given;
+    ui::Catalog found = catalog();
+    found.models = app::catalog_models(folder_ / "nothing", options);
+    app::WindowModels models(found, options);
+    models.wait_and_take();
+    ASSERT_EQ(found.models.size(), 1u) << given;
+    EXPECT_EQ(found.models[0].name, "copy");
+    EXPECT_EQ(app::name_in_catalog(found, given), "copy");
+    EXPECT_EQ(found.add_model(fs::relative(path)), "copy");
+  }
 }
 
 }  // namespace
