@@ -105,6 +105,7 @@ struct Json {
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> members;
 
+  Json() = default;  // no aggregate: clang 14 needs a complete pair to initialise one
   /// A member of an object; null if there is none.
   const Json* find(std::string_view key) const;
   /// True for a value of this kind.
