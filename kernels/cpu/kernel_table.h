@@ -13,7 +13,7 @@ namespace kernels::cpu {
 inline constexpr int kPanel = 16;         // outputs per panel
 inline constexpr int kChunk = 64;         // positions per page and per step of online softmax
 inline constexpr int kNoiseBlock = 64;    // tokens whose Gumbel noise is computed together
-inline constexpr int kMaxQueryBlock = 4;  // queries that share one pass over a chunk
+inline constexpr int kSpan = 4 * kChunk;  // positions whose attention one thread computes at once
 
 /// Arguments of a matrix multiplication.
 struct MatmulCall {
@@ -62,6 +62,19 @@ struct AttentionCall {
   std::int64_t out_stride;
 };
 
+/// Attention of the query heads of one kv head (GQA) for rows of one sequence, in any order, over the positions
+/// [first_span kSpan, last_span kSpan).
+struct AttentionItem {
+  int seq = 0, kv_head = 0;
+  const int* rows = nullptr;
+  int n_rows = 0;
+  int first_span = 0, last_span = 0;
+  /// Null: the item has all spans that its rows see, and `out` is written. Else `attention_partial_floats` floats for each span,
+  /// row and query head, to be joined: [spans, partials_stride]
+  float* partials = nullptr;
+  std::int64_t partials_stride = 0;
+};
+
 /// The loops. Arrays are indexed by storage type.
 struct CpuKernels {
   MatmulKernel matmul[3];
@@ -79,9 +92,13 @@ struct CpuKernels {
 
   /// Bytes of scratch for `attention` over n_rows rows.
   std::int64_t (*attention_scratch)(int n_rows, int n_rep, int head_dim);
-  /// Attention of all query heads of one kv head (GQA) for rows of one sequence, in any order.
-  void (*attention[3])(
-      const AttentionCall& call, int seq, int kv_head, const int* rows, int n_rows, char* scratch);
+  /// Computes an item.
+  void (*attention[3])(const AttentionCall& call, const AttentionItem& item, char* scratch);
+  /// Floats of the result of one query in one span.
+  int (*attention_partial_floats)(int head_dim);
+  /// Joins the results of all spans of some rows in order of positions, and writes `out`. The item has the rows of items that
+  /// computed the spans, all spans that the rows see, and the first of the results.
+  void (*join_attention)(const AttentionCall& call, const AttentionItem& item);
 
   /// Largest and second largest value; equal if the largest occurs twice.
   /// @return  first index of NaN or +inf, or -1

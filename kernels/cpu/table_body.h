@@ -26,6 +26,8 @@ CpuKernels table_of_bodies() {
   table.attention[0] = attend<StoreF32>;
   table.attention[1] = attend<StoreF16>;
   table.attention[2] = attend<StoreBF16>;
+  table.attention_partial_floats = partial_floats;
+  table.join_attention = join_spans;
   table.top_two = top_two_of;
   table.find_first = find_first_of;
   table.sum_exp = sum_exp_of;

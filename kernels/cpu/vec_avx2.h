@@ -9,8 +9,10 @@
 namespace kernels::cpu {
 namespace {
 
-constexpr int kScoreBlocks = 1;
-constexpr int kValueBlocks = 1;
+/// Blocks of 16 lanes that a pass of attention keeps for each of some queries. There are 16 registers; a block takes two.
+constexpr int attention_blocks(int queries) {
+  return queries == 1 ? 4 : queries == 2 ? 2 : 1;
+}
 constexpr int kMaxBlockRows = 6;
 // There are 16 registers; a vector of lanes takes two.
 constexpr int panels_per_pass(int rows) {
@@ -224,6 +226,9 @@ inline void f_store_f16(std::uint16_t* p, F x) {
 }
 inline void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
+inline void prefetch_to_l2(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
 }
 
 }  // namespace

@@ -9,8 +9,9 @@
 namespace kernels::cpu {
 namespace {
 
-constexpr int kScoreBlocks = 4;
-constexpr int kValueBlocks = 4;
+constexpr int attention_blocks(int) {
+  return 4;
+}
 constexpr int kMaxBlockRows = 24;
 // 32 registers: panels x rows of sums, a weight line per panel, one broadcast.
 constexpr int panels_per_pass(int rows) {
@@ -183,6 +184,9 @@ inline void f_store_f16(std::uint16_t* p, F a) {
 }
 inline void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
+inline void prefetch_to_l2(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
 }
 
 }  // namespace

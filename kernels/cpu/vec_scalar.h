@@ -7,8 +7,10 @@
 namespace kernels::cpu {
 namespace {
 
-constexpr int kScoreBlocks = 1;  // vectors of positions that one score pass keeps
-constexpr int kValueBlocks = 1;  // vectors of head_dim that one value pass keeps
+/// Blocks of 16 lanes that a pass of attention keeps for each of some queries.
+constexpr int attention_blocks(int) {
+  return 1;
+}
 constexpr int kMaxBlockRows = 4;
 constexpr int panels_per_pass(int) {
   return 1;
@@ -280,6 +282,9 @@ inline void f_store_f16(std::uint16_t* p, F a) {
 }
 inline void prefetch(const void* p) {
   __builtin_prefetch(p);
+}
+inline void prefetch_to_l2(const void* p) {
+  __builtin_prefetch(p, 0, 2);
 }
 
 #undef DECOSCOPE_LANES

@@ -41,6 +41,36 @@ TEST(Attention, equals_a_double_loop_over_ragged_sequences_and_trees) {
       {2});
 }
 
+// Several spans of 256 positions, which threads share. The numbers of query heads per key head give passes of one to six queries.
+Scene long_scene(const Heads& heads, DType dtype) {
+  return {heads,
+          dtype,
+          {random_seq(heads, dtype, 1000, 14, 70, 31), random_seq(heads, dtype, 511, 2, 70, 32),
+           random_seq(heads, dtype, 256, 1, 70, 33)}};
+}
+
+TEST(Attention, equals_a_double_loop_over_many_spans) {
+  for_each_device(
+      [](Device& device) {
+        for (const DType dtype : kAllDTypes) {
+          const Heads heads{6, 2, 40};
+          const Scene scene = long_scene(heads, dtype);
+          for (const int window : {0, 300}) {
+            Forward forward(device, scene, rows_of(scene), prefixes_of(scene), window);
+            const std::vector<float> out = forward.attend();
+            const std::size_t width = heads.n_heads * heads.head_dim;
+            for (std::size_t r = 0; r < out.size() / width; r++) {
+              const std::vector<double> exact = forward.exact(r, window);
+              for (std::size_t i = 0; i < width; i++)
+                ASSERT_NEAR(out[r * width + i], exact[i], 5e-5)
+                    << name_of(dtype) << " window " << window << " row " << r;
+            }
+          }
+        }
+      },
+      {1, 3});
+}
+
 TEST(Attention, attention_weights_equal_a_double_loop) {
   for_each_device(
       [](Device& device) {
@@ -126,8 +156,10 @@ void expect_batch_invariant(const Batch& batch, const Ops& ops) {
       ASSERT_EQ(0, std::memcmp(&shuffled[r * width], &all[r * width], 4 * width)) << "row " << r;
   }
   for (std::size_t r = 0; r < rows.size(); r += 13) {
-    const auto out = alone(*one, batch, rows[r], width);
-    ASSERT_EQ(0, std::memcmp(out.data(), &all[r * width], 4 * width)) << "row " << r << " alone";
+    for (Device* device : {one.get(), three.get()}) {
+      const auto out = alone(*device, batch, rows[r], width);
+      ASSERT_EQ(0, std::memcmp(out.data(), &all[r * width], 4 * width)) << "row " << r << " alone";
+    }
   }
 }
 
@@ -154,6 +186,17 @@ TEST(Attention, is_batch_invariant_for_any_thread_count) {
     for (const DType dtype : kAllDTypes) {
       expect_same_bits_in_every_set({ragged_scene(heads, dtype, 70), window});
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Attention, is_batch_invariant_over_many_spans) {
+  for (const Heads heads : {Heads{9, 3, 16}, Heads{5, 1, 20}, Heads{4, 2, 32}}) {
+    for (const DType dtype : kAllDTypes) {
+      for (const int window : {0, 300}) {
+        expect_same_bits_in_every_set({long_scene(heads, dtype), window});
+        if (HasFatalFailure()) return;
+      }
     }
   }
 }
