@@ -96,7 +96,8 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       ->check(one_of(kBenches));
   c->footer(
       "Columns of bench step: \"vs first\" is the time divided by that of the first line; "
-      "\"roofline ms\" the minimum time to read and multiply the weights, by the probes; "
+      "\"roofline ms\" the minimum time to read and multiply the weights, keys and values, by the "
+      "probes; "
       "\"reached\" this minimum divided by the time. With --behind, \"vs steady\" is the time of "
       "the first steps divided by that of later steps.\n"
       "Example: decoscope bench step --scale 4x2 --rows 1,8,16");

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <optional>
 
@@ -75,6 +76,7 @@ json probe_json(kernels::Device& device, kernels::DType dtype) {
   json machine = machine_json(device);
   machine["read_gbps"] = read_probe(device);
   machine["gflops"] = multiply_probe(device, dtype);
+  machine["gflops_f32"] = multiply_probe(device, kernels::DType::F32);
   return machine;
 }
 
@@ -137,16 +139,39 @@ void generate_a_little(engine::LoadedModel& loaded, int context) {
   engine::run_to_end(loaded, run, 0, nullptr, interrupted);
 }
 
+/// What the attention of a step after `context` positions of each of n_texts texts must do at least.
+struct AttentionWork {
+  double read_bytes = 0;     // keys and values, each read once for all rows
+  double flops_per_row = 0;  // of one row per text
+};
+AttentionWork attention_work(const engine::ModelConfig& config,
+                             kernels::DType dtype,
+                             int context,
+                             int n_texts) {
+  double positions = 0;  // over all layers
+  for (int layer = 0; layer < config.n_layers; layer++) {
+    const int window = config.window_of(layer);
+    positions += window > 0 ? std::min(window, context) : context;
+  }
+  positions *= n_texts;
+  return {.read_bytes =
+              2.0 * positions * config.n_kv_heads * config.head_dim * kernels::bytes_of(dtype),
+          .flops_per_row = 4.0 * positions * config.n_heads * config.head_dim};
+}
+
 /// The time of each row count, with its roofline if both probes have results.
 json step_rows(const engine::Model& model,
                const json& machine,
-               const std::vector<int>& counts,
+               const BenchOptions& options,
                const std::vector<double>& ms) {
   const auto weight_bytes = static_cast<double>(model.weight_bytes());
-  const double multiplies = 2 * weight_bytes / kernels::bytes_of(model.dtype());
+  const double flops = 2 * weight_bytes / kernels::bytes_of(model.dtype()) * options.n_texts;
+  const AttentionWork attention =
+      attention_work(model.config(), model.dtype(), options.context, options.n_texts);
   json rows = json::array();
   for (std::size_t i = 0; i < ms.size(); i++) {
-    json row = {{"rows", counts[i]},
+    const int n_rows = options.rows[i];
+    json row = {{"rows", n_rows},
                 {"ms", ms[i]},
                 {"ratio", ms[i] / ms[0]},
                 {"roofline_ms", nullptr},
@@ -154,8 +179,11 @@ json step_rows(const engine::Model& model,
     if (machine["read_gbps_after"].is_number()) {
       const double gbps =
           (machine["read_gbps"].get<double>() + machine["read_gbps_after"].get<double>()) / 2;
-      const double memory_ms = weight_bytes / gbps * 1e-6;
-      const double compute_ms = multiplies * counts[i] / machine["gflops"].get<double>() * 1e-6;
+      const double memory_ms = (weight_bytes + attention.read_bytes) / gbps * 1e-6;
+      const double compute_ms =
+          n_rows * 1e-6 *
+          (flops / machine["gflops"].get<double>() +
+           attention.flops_per_row / machine["gflops_f32"].get<double>());  // scores are f32
       const double roofline_ms = std::max(memory_ms, compute_ms);
       row["roofline_ms"] = roofline_ms;
       row["roofline_fraction"] = roofline_ms / ms[i];
@@ -250,8 +278,10 @@ int bench_step(const BenchOptions& options) {
     is_disturbed = disturbed(before, after);
     if (is_disturbed) print_error("note: " + why_disturbed(before, after));
   }
-  json rows = step_rows(model, machine, options.rows, times.ms);
+  json rows = step_rows(model, machine, options, times.ms);
   if (!options.steps_after_prompt.empty()) add_race_steps(rows, race_times, models.draft || heads);
+  const double cache_read_bytes =
+      attention_work(model.config(), model.dtype(), options.context, options.n_texts).read_bytes;
   const auto counted = [](std::int64_t n) { return n > 0 ? json(n) : json(nullptr); };
   json out = {{"machine", machine},
               {"model", model.name()},
@@ -263,6 +293,7 @@ int bench_step(const BenchOptions& options) {
               {"cache_bytes", times.cache_bytes},
               {"cache_bytes_per_token",
                number_json(engine::memory_plan(model.config(), model.dtype()).cache_per_token)},
+              {"cache_read_bytes", std::llround(cache_read_bytes)},
               {"generate_peak_rss_bytes", generate_peak},
               {"launches_per_step", counted(times.n_launches)},
               {"kernels_per_step", counted(times.n_kernels)},
@@ -276,11 +307,11 @@ int bench_step(const BenchOptions& options) {
   print(fmt::format(
       "{} {} at {}, context {}, {} threads, kernels {}\n  weights {:.1f} MB, peak memory of "
       "generate "
-      "{:.1f} MB; read {} before, {} after; {}\n",
+      "{:.1f} MB, keys and values read by a step {:.1f} MB; read {} before, {} after; {}\n",
       model.name(), kernels::name_of(model.dtype()), engine::name_of(model.scale()),
       options.context, model.device().n_threads(), model.device().ops().name,
       static_cast<double>(model.weight_bytes()) * 1e-6, static_cast<double>(generate_peak) * 1e-6,
-      measured(machine["read_gbps"], "{:.1f} GB/s"),
+      cache_read_bytes * 1e-6, measured(machine["read_gbps"], "{:.1f} GB/s"),
       measured(machine["read_gbps_after"], "{:.1f} GB/s"),
       measured(machine["gflops"], "{:.0f} GFLOP/s")));
   print(step_table(rows, model.weight_bytes(), engine::last_level_cache_bytes()));

@@ -218,11 +218,13 @@ TEST_F(CliJson, probes_are_listed_per_machine_and_dtype) {
 
 TEST_F(CliJson, step_costs_are_reported_with_their_roofline) {
   const json machine = with(kMachine, json::parse(R"({"read_gbps": "number",
-      "read_gbps_after": "number", "gflops": "number", "last_level_cache_bytes": "integer"})"));
+      "read_gbps_after": "number", "gflops": "number", "gflops_f32": "number",
+      "last_level_cache_bytes": "integer"})"));
   EXPECT_EQ(wrong_in(document("bench step --rows 1,2 --context 8 --repeat 1"),
                      with(json::parse(R"({"model": "string", "scale": "string", "dtype": "string",
                             "context": "integer", "weight_bytes": "integer",
                             "cache_bytes": "integer", "cache_bytes_per_token": "integer",
+                            "cache_read_bytes": "integer",
                             "generate_peak_rss_bytes": "integer", "launches_per_step": "null",
                             "kernels_per_step": "null", "prompts": "null",
                             "rows": [{"rows": "integer", "ms": "number", "ratio": "number",

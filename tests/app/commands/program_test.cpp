@@ -451,8 +451,12 @@ TEST_F(Cli, bench_step_keeps_its_json_contract) {
   for (const char* field : {"rows", "ms", "ratio", "roofline_ms"})
     EXPECT_TRUE(document["rows"][1].contains(field)) << field;
   EXPECT_EQ(document["rows"][0]["ratio"], 1.0);
+  const double cache_read = document["cache_read_bytes"], weights = document["weight_bytes"];
+  EXPECT_EQ(cache_read, 16 * document["cache_bytes_per_token"].get<double>());
   const double before = document["machine"]["read_gbps"];
   const double after = document["machine"]["read_gbps_after"];
+  EXPECT_GE(document["rows"][0]["roofline_ms"].get<double>(),
+            0.999e-6 * (weights + cache_read) / ((before + after) / 2));
   EXPECT_EQ(document["disturbed"], app::disturbed(before, after));
   EXPECT_EQ(outcome.err.find("are unreliable") != std::string::npos, app::disturbed(before, after))
       << outcome.err;
