@@ -420,6 +420,8 @@ struct Ops {
   /// no effect. Leaves out tokens >= n_valid and tokens of logit -inf.
   ///   logits [n_rows, vocab] with stride;  rows, out [n_rows] host
   ///   tokens [n_rows, k] host, row r holds out[r].n of them;  k is 1 to kMaxRanked
+  ///   out may be null if only tokens are needed, which is cheaper: the rest of a row of `tokens` then
+  ///   has id -1, and so has a whole row with a logit that is NaN or +inf
   void (*rank)(Device&,
                const float* logits,
                std::int64_t stride,

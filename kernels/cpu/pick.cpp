@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "kernels/checks.h"
@@ -125,6 +127,55 @@ void pick(Device& device,
   });
 }
 
+// A lower bound of the k-th largest logit: the k-th largest of the blocks' maxima. -inf if there are fewer blocks.
+// @return  first index of a NaN or +inf, else -1
+int bound_of_top(const CpuKernels& kernels, const float* logits, int n, int k, float* bound) {
+  constexpr int kBlock = 256;
+  std::vector<float> largest;
+  largest.reserve(static_cast<std::size_t>(n / kBlock + 1));
+  for (int begin = 0; begin < n; begin += kBlock) {
+    float top = 0, second = 0;
+    const int bad = kernels.top_two(logits + begin, std::min(kBlock, n - begin), &top, &second);
+    if (bad >= 0) return begin + bad;
+    largest.push_back(top);
+  }
+  *bound = -kInfinity;
+  if (static_cast<int>(largest.size()) < k) return -1;
+  std::ranges::nth_element(largest, largest.begin() + k - 1, std::greater());
+  *bound = largest[static_cast<std::size_t>(k) - 1];
+  return -1;
+}
+
+// The k largest logits in order, without filters and probabilities; id -1 where there is none. `near` has room for n ids.
+void top_tokens(
+    const CpuKernels& kernels, const float* logits, int n, int k, int* near, RankedToken* tokens) {
+  std::fill_n(tokens, k, RankedToken{});
+  float bound = 0;
+  if (bound_of_top(kernels, logits, n, k, &bound) >= 0) return;
+  const int n_near = kernels.find_above(logits, n, bound, near, n);
+  const int n_top = std::min(k, n_near);
+  std::partial_sort(near, near + n_top, near + n_near, [logits](int a, int b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  });
+  for (int i = 0; i < n_top && logits[near[i]] != -kInfinity; i++)
+    tokens[i] = {near[i], logits[near[i]]};
+}
+
+void rank_one(const CpuKernels& kernels,
+              std::span<const float> logits,
+              const PickRow& row,
+              Ranking* out,
+              std::span<RankedToken> tokens,
+              int* near) {
+  const auto n_valid = static_cast<int>(logits.size());
+  if (!out && !is_filtered(row, n_valid))
+    return top_tokens(kernels, logits.data(), n_valid, static_cast<int>(tokens.size()), near,
+                      tokens.data());
+  const Ranking ranking = rank_logits(logits, n_valid, row, tokens);
+  std::ranges::fill(tokens.subspan(static_cast<std::size_t>(ranking.n)), RankedToken{});
+  if (out) *out = ranking;
+}
+
 void rank(Device& device,
           const float* logits,
           std::int64_t stride,
@@ -136,12 +187,15 @@ void rank(Device& device,
           Ranking* out,
           RankedToken* tokens) {
   check_rank(stride, vocab, n_valid, k);
+  CpuDevice& cpu = cpu_of(device);
+  for (Scratch& scratch : cpu.own) scratch.at_least(std::int64_t{n_valid} * 4);
   const auto n = static_cast<std::size_t>(n_valid);
-  const std::int64_t cost = 8 * std::int64_t{n_rows} * n_valid;
-  split(cpu_of(device), n_rows, cost, [&](int begin, int end, int) {
+  const std::int64_t cost = (out ? 8 : 1) * std::int64_t{n_rows} * n_valid;
+  split(cpu, n_rows, cost, [&](int begin, int end, int thread) {
+    int* const near = reinterpret_cast<int*>(cpu.own[thread].at_least(0));
     for (int r = begin; r < end; r++)
-      out[r] = rank_logits({logits + r * stride, n}, n_valid, rows[r],
-                           {tokens + std::int64_t{r} * k, static_cast<std::size_t>(k)});
+      rank_one(cpu.kernels, {logits + r * stride, n}, rows[r], out ? out + r : nullptr,
+               {tokens + std::int64_t{r} * k, static_cast<std::size_t>(k)}, near);
   });
 }
 

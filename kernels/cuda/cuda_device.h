@@ -40,6 +40,7 @@ enum class Use {
   LastPlan = Plan + AttentionPlans::kMost - 1,
   Commit,
   Pick,
+  Rank,
   Distributions,
   Gather,
   Count

@@ -182,7 +182,8 @@ __device__ int collect_ranked(
 }
 
 // grid: one block per row; shared: k keys.  own [rows, n] for rows with a penalty;  tokens [rows, k].
-// The rank of a token is the number of larger keys, so the order in which keys were written has no effect.
+// The rank of a token is the number of larger keys, so the order in which keys were written has no effect. Without `out`
+// no probabilities are summed.
 __global__ void __launch_bounds__(kPickThreads, 1) rank_rows(const float* logits,
                                                              std::int64_t stride,
                                                              int n,
@@ -200,26 +201,32 @@ __global__ void __launch_bounds__(kPickThreads, 1) rank_rows(const float* logits
              greedy ? 1.0f : asked.temperature};
   const Seen seen = see_row(row, asked, history, own + std::int64_t{blockIdx.x} * n);
   Ranking ranking = {0, seen.bad < n ? seen.bad : -1, 0};
+  RankedToken* const own_tokens = tokens + std::int64_t{blockIdx.x} * k;
   if (!is_a_distribution(seen, n)) {
-    if (first) out[blockIdx.x] = ranking;
+    if (first && out) out[blockIdx.x] = ranking;
+    for (int i = threadIdx.x; i < k; i += blockDim.x) own_tokens[i] = {-1, 0};
     return;
   }
   if (greedy) asked.min_p = 0;
   const std::uint64_t floor = greedy ? 0 : lowest_kept(row, asked);
-  double sum = 0;
-  for_tokens<2>(row, [&](int id, float logit) {
-    if (keeps(row, asked, floor, id, logit)) sum += weight_of(logit, row.top, row.temperature);
-  });
-  ranking.sum = over_warps(sum, 0.0, Plus());
+  if (out) {
+    double sum = 0;
+    for_tokens<2>(row, [&](int id, float logit) {
+      if (keeps(row, asked, floor, id, logit)) sum += weight_of(logit, row.top, row.temperature);
+    });
+    ranking.sum = over_warps(sum, 0.0, Plus());
+  }
   auto* keys = reinterpret_cast<std::uint64_t*>(dynamic_shared());
   ranking.n = collect_ranked(row, asked, floor, k, keys);
   for (int i = threadIdx.x; i < ranking.n; i += blockDim.x) {
     int place = 0;
     for (int other = 0; other < ranking.n; other++) place += keys[other] > keys[i];
     const auto id = static_cast<int>(~static_cast<unsigned>(keys[i]));
-    tokens[std::int64_t{blockIdx.x} * k + place] = {id, row.logits[id]};
+    own_tokens[place] = {id, row.logits[id]};
   }
-  if (first) out[blockIdx.x] = ranking;
+  for (int i = ranking.n + static_cast<int>(threadIdx.x); i < k; i += blockDim.x)
+    own_tokens[i] = {-1, 0};
+  if (first && out) out[blockIdx.x] = ranking;
 }
 
 void pick(Device& device,
@@ -270,12 +277,13 @@ void rank(Device& device,
                      token_bytes =
                          std::int64_t{n_rows} * k * static_cast<std::int64_t>(sizeof(RankedToken));
   const AskedOnDevice there =
-      tell_asked(cuda, Use::Pick, rows, n_rows, n_valid, ranking_bytes + token_bytes);
+      tell_asked(cuda, Use::Rank, rows, n_rows, n_valid, ranking_bytes + token_bytes);
   cuda.launch_early("rank", rank_rows, n_rows, pick_threads(n_valid),
                     static_cast<std::size_t>(k) * 8, logits, stride, n_valid, there.rows,
-                    there.history, there.own, k, reinterpret_cast<Ranking*>(there.results),
+                    there.history, there.own, k,
+                    out ? reinterpret_cast<Ranking*>(there.results) : nullptr,
                     reinterpret_cast<RankedToken*>(there.results + ranking_bytes));
-  cuda.request_download(out, there.results, ranking_bytes);
+  if (out) cuda.request_download(out, there.results, ranking_bytes);
   cuda.request_download(tokens, there.results + ranking_bytes, token_bytes);
   cuda.finish_unless_deferred();
 }

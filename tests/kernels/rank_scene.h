@@ -156,6 +156,26 @@ inline void expect_naive_ranks(Device& device, const RankScene& scene) {
   }
 }
 
+/// The tokens alone, without their probabilities.
+inline void expect_naive_tokens(Device& device, const RankScene& scene) {
+  const int n_rows = int(scene.rows.size());
+  const DeviceFloats there(device, scene.logits);
+  std::vector<RankedToken> tokens(std::size_t(n_rows) * scene.k, RankedToken{7, 7});
+  device.ops().rank(device, there.data(), scene.stride, n_rows, scene.vocab, scene.n_valid,
+                    scene.rows.data(), scene.k, nullptr, tokens.data());
+  for (std::size_t r = 0; r < scene.rows.size(); r++) {
+    SCOPED_TRACE("row " + std::to_string(r) + " of " + std::to_string(scene.n_valid) + ", k " +
+                 std::to_string(scene.k));
+    const NaiveRanking naive = naive_ranking(scene.row(r), scene.rows[r], scene.k);
+    for (std::size_t i = 0; i < std::size_t(scene.k); i++) {
+      const RankedToken& token = tokens[r * std::size_t(scene.k) + i];
+      ASSERT_EQ(token.id, i < naive.ids.size() ? naive.ids[i] : -1) << "rank " << i;
+      if (i >= naive.ids.size()) continue;
+      ASSERT_EQ(bits_of(token.logit), bits_of(naive.logits[i])) << "rank " << i;
+    }
+  }
+}
+
 /// Expects that rows with gaps between them are copied without the gaps, each to its place, and
 /// that copies within the device and sums of rows run in the order of the calls.
 inline void expect_plain_copies(Device& device) {

@@ -16,6 +16,16 @@ TEST(Rank, likeliest_first_and_ties_by_lowest_id) {
       {1, 3});
 }
 
+TEST(Rank, tokens_alone_are_ranked_alike) {
+  for_each_device(
+      [](Device& device) {
+        for (const int n_valid : {1, 17, 255, 256, 257, 1000, 5003})
+          for (const int k : {1, 3, 8, 40})
+            expect_naive_tokens(device, rank_scene(n_valid, k, std::uint32_t(n_valid + k)));
+      },
+      {1, 3});
+}
+
 TEST(Rank, a_probability_equals_the_filtered_distributions) {
   const auto device = open_cpu(1);
   const RankScene scene = rank_scene(301, 40, 5);

@@ -30,6 +30,7 @@ TEST_P(CudaRank, likeliest_first_and_ties_by_lowest_id) {
   const OpenedCuda device(name);
   const RankScene scene = rank_scene(n_valid, k, std::uint32_t(n_valid + k));
   expect_naive_ranks(*device, scene);
+  expect_naive_tokens(*device, scene);
 }
 
 TEST_P(CudaRank, a_row_alone_has_the_same_bits) {
