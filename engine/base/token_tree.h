@@ -15,7 +15,8 @@ struct RowTag {
   enum class Kind : std::uint8_t {
     Current,  ///< a committed token without keys and values yet
     Window,   ///< a cell of Lookahead's window: a = level, b = column
-    Guess,    ///< a token of a pool n-gram: a = n-gram's number in this step, b = index in it
+    Guess,    ///< a token of a pool n-gram: a = n-gram's number in this step, b = index in it; in a
+              ///< tree of successors (recycling): a = depth from 1, b = rank
     Draft,    ///< a token with a draft distribution: a = depth from 1, b = rank among its siblings
     Block,    ///< a cell of a Jacobi block: a = slot
     Probe,    ///< a token of an answer probe (FastCoT)

@@ -53,6 +53,7 @@ void ForwardOutputs::collect(std::span<const BatchItem> items,
     collect_ranks(items, plan, wants.n_ranked, outputs);
   else if (plan.n_picked() > 0)
     collect_picks(items, plan, outputs);
+  if (plan.n_picked() > 0 && wants.n_top > 0) collect_top(items, plan, wants.n_top, outputs);
   if (has_verify_request(items)) distributions_.deliver_verified(items, outputs);
   if (plan.n_picked() > 0 && wants.row_p) collect_row_p();
 }
@@ -121,9 +122,17 @@ void ForwardOutputs::request_tokens(std::span<const BatchItem> items,
     ops_.pick(device_, logits, vocab_size_, n_rows, vocab_size_, n_valid_, pick_rows_.data(),
               picked_.data());
   }
+  if (wants.n_top > 0) request_top(plan, wants.n_top, logits);
   if (has_verify_request(items)) distributions_.verify(device_logits, items, plan);
   if (wants.row_p) request_row_p(items, plan, logits, outputs);
   if (wants.logits) request_logits(items, plan, logits, outputs);
+}
+
+void ForwardOutputs::request_top(const ForwardPlan& plan, int n_top, const float* logits) {
+  top_rows_.assign(static_cast<std::size_t>(plan.n_picked()), kernels::PickRow{.temperature = 0});
+  top_.resize(top_rows_.size() * static_cast<std::size_t>(n_top));
+  ops_.rank(device_, logits, vocab_size_, plan.n_picked(), vocab_size_, n_valid_, top_rows_.data(),
+            n_top, nullptr, top_.data());
 }
 
 // Requests for each row the logit of its token in its parent's row. The probability of the row's
@@ -232,6 +241,19 @@ void ForwardOutputs::collect_ranks(std::span<const BatchItem> items,
       outputs[i].ranked.push_back(
           ranked_of(rankings_[row], &ranked_[row * width], pick_rows_[row].temperature));
     }
+  }
+}
+
+void ForwardOutputs::collect_top(std::span<const BatchItem> items,
+                                 const ForwardPlan& plan,
+                                 int n_top,
+                                 std::vector<StepOutput>& outputs) const {
+  const auto width = static_cast<std::size_t>(n_top);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    const auto begin = static_cast<std::size_t>(plan.row_begin(i)) * width;
+    const std::span own(&top_[begin], items[i].tree->token.size() * width);
+    for (const kernels::RankedToken& token : own) outputs[i].top.push_back(token.id);
   }
 }
 

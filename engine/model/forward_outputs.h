@@ -51,6 +51,7 @@ class ForwardOutputs {
                       const ForwardPlan& plan,
                       const float* logits,
                       std::vector<StepOutput>& outputs);
+  void request_top(const ForwardPlan& plan, int n_top, const float* logits);
   void request_row_p(std::span<const BatchItem> items,
                      const ForwardPlan& plan,
                      const float* logits,
@@ -72,6 +73,10 @@ class ForwardOutputs {
                      const ForwardPlan& plan,
                      int k,
                      std::vector<StepOutput>& outputs) const;
+  void collect_top(std::span<const BatchItem> items,
+                   const ForwardPlan& plan,
+                   int n_top,
+                   std::vector<StepOutput>& outputs) const;
   void collect_row_p() const;
   [[noreturn]] void refuse_logits(int row, int bad_index) const;
 
@@ -85,6 +90,8 @@ class ForwardOutputs {
   std::vector<kernels::Picked> picked_;       // [n_picked]
   std::vector<kernels::Ranking> rankings_;    // [n_picked]
   std::vector<kernels::RankedToken> ranked_;  // [n_picked, k]
+  std::vector<kernels::PickRow> top_rows_;    // [n_picked] without penalty and filters
+  std::vector<kernels::RankedToken> top_;     // [n_picked, n_top]
   // the histories of all rows with a repetition penalty, concatenated
   std::vector<std::int32_t> history_;
   struct RowP {

@@ -27,6 +27,9 @@ struct Wants {
   /// Above 0: the n most likely tokens of every row are returned instead of a choice (for draft
   /// models). 0: a choice. Not together with row_p.
   int n_ranked = 0;
+  /// Above 0: the n_top tokens with the largest logits of every row are returned as well, at most
+  /// kernels::kMaxRanked. Penalty, temperature and filters do not apply. Not together with n_ranked or draws.
+  int n_top = 0;
   /// Samples candidates for each item's DrawRequest instead of choosing tokens. Needs a model with
   /// distributions_device(); not together with row_p or n_ranked.
   bool draws = false;
@@ -112,6 +115,9 @@ struct StepOutput {
   /// [n_rows] with Wants::n_ranked: the most likely tokens after penalty, temperature and filters; a greedy row uses
   /// temperature 1 without filters. `picked` then has no choices.
   std::vector<RankedTokens> ranked;
+  /// [n_rows, n_top] with Wants::n_top: tokens in the order of their logits, ties by id; -1 after the last one
+  /// if fewer tokens have a logit above -inf.
+  std::vector<TokenId> top;
   std::vector<float> logits;  // [n_rows, vocab_size] with Wants::logits
   std::vector<float> hidden;  // [n_rows, dim] with Wants::hidden; [dim] with BatchItem::hidden_of
   /// [n_rows] attention weights of the item's row `attention_of`: the mean over the heads of the
@@ -126,6 +132,11 @@ struct StepOutput {
   DrawnCandidates drawn;       // of the item's draw. `picked` then has no choices
   int vocab_size = 0;
 
+  /// [n_top] the row's tokens in `top`.
+  std::span<const TokenId> top_of(int row) const {
+    const std::size_t width = top.size() / picked.size();
+    return std::span(top).subspan(static_cast<std::size_t>(row) * width, width);
+  }
   /// [vocab_size] logits of a row.
   std::span<const float> logits_of(int row) const {
     return std::span(logits).subspan(static_cast<std::size_t>(row) * vocab_size, vocab_size);

@@ -353,6 +353,8 @@ void Transformer::check_request(std::span<const BatchItem> items, Wants wants) {
   check_blocks(items);
   ensure((wants.n_ranked == 0 && !wants.draws) || !wants.row_p,
          "forward: row_p needs chosen tokens; set neither n_ranked nor draws");
+  ensure(wants.n_top == 0 || (wants.n_ranked == 0 && !wants.draws),
+         "forward: n_top needs chosen tokens; set neither n_ranked nor draws");
   for (const BatchItem& item : items)
     ensure(!wants.draws || !item.pick_rows || item.draw,
            "forward: with Wants::draws every item with pick_rows needs a DrawRequest");

@@ -159,7 +159,7 @@ int LookaheadRank::select_rows(const BatchItem& whole, const SequenceCache& own)
 
 std::vector<StepOutput> LookaheadRank::forward(std::span<const BatchItem> items, Wants wants) {
   ensure(items.size() == 1 && items[0].pick_rows, "ranks can only share a step of one sequence");
-  ensure(!wants.logits && !wants.hidden && !wants.row_p && wants.n_ranked == 0,
+  ensure(!wants.logits && !wants.hidden && !wants.row_p && wants.n_ranked == 0 && wants.n_top == 0,
          "ranks can exchange picks only, not logits");
   const BatchItem& whole = items[0];
   if (exchange_.rank() == 0) {

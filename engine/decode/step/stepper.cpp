@@ -203,6 +203,7 @@ void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
     wants.logits |= own.logits && !items[i].verify_request;
     wants.hidden |= own.hidden;
     wants.row_p |= own.row_p;
+    wants.n_top = std::max(wants.n_top, own.n_top);
     n_rows += lane.tree.n_rows();
     items[i].cache = &lane.sequence.cache();
     items[i].tree = &lane.tree;

@@ -1,7 +1,9 @@
 #include "tests/support/models/toy_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "engine/decode/verify/sampling.h"
@@ -30,6 +32,20 @@ void ToyCache::truncate(int length) {
   tokens.resize(static_cast<std::size_t>(length));
   in_flight.clear();
 }
+
+namespace {
+
+/// All tokens, the largest logit first; ties by id.
+std::vector<TokenId> by_logit(const std::vector<float>& logits) {
+  std::vector<TokenId> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::ranges::stable_sort(ids, [&](TokenId a, TokenId b) {
+    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  });
+  return ids;
+}
+
+}  // namespace
 
 std::vector<StepOutput> ToyModel::forward(std::span<const BatchItem> items, Wants wants) {
   n_forwards++;
@@ -75,6 +91,11 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
         sampling = {.temperature = 1, .repetition_penalty = sampling.repetition_penalty};
       out.ranked.push_back(
           rank_distribution(token_distribution(logits, sampling, text), wants.n_ranked));
+    }
+    if (wants.n_top > 0) {
+      std::vector<TokenId> ids = by_logit(logits);
+      ids.resize(static_cast<std::size_t>(wants.n_top), -1);
+      out.top.insert(out.top.end(), ids.begin(), ids.end());
     }
     if (wants.hidden || r == item.hidden_of) {
       const std::vector<float> hidden = hidden_of(text);
