@@ -17,10 +17,11 @@
 
 namespace engine {
 
-class DraftHeads;     // engine/model/draft_heads.h
-class PromptCaches;   // engine/decode/step/prompt_caches.h
-class TreeTuner;      // engine/decode/draft/tree_tuner.h
-class UniformSource;  // engine/decode/verify/sampling.h
+class DraftHeads;      // engine/model/draft_heads.h
+class KeptSuccessors;  // engine/decode/guess/successor_table.h
+class PromptCaches;    // engine/decode/step/prompt_caches.h
+class TreeTuner;       // engine/decode/draft/tree_tuner.h
+class UniformSource;   // engine/decode/verify/sampling.h
 
 /// Input of FastCoT's answer probe (stop=probe). It depends on the question, so it is not a decoder
 /// option.
@@ -44,6 +45,9 @@ struct DecoderContext {
   /// Tree statistics shared by all runs of this draft and target, for k_config=auto; null: the run
   /// collects its own.
   TreeTuner* tree_tuner = nullptr;
+  /// Successors shared by all runs of this target, for recycling with keep=true; null: the run collects its
+  /// own.
+  KeptSuccessors* successors = nullptr;
   DraftHeads* heads = nullptr;  // of the decoder's kind
   std::string trees_dir;        // directory of the bundled trees
   std::string heads_tree;       // file of the tree beside the heads; empty: there is none

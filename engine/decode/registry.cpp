@@ -10,6 +10,7 @@
 #include "engine/decode/mcsd.h"
 #include "engine/decode/medusa.h"
 #include "engine/decode/prompt_lookup.h"
+#include "engine/decode/recycling.h"
 #include "engine/decode/seed.h"
 #include "engine/decode/speculative.h"
 #include "engine/decode/verify/sampling.h"
@@ -37,10 +38,10 @@ Entry entry() {
 
 const std::vector<Entry>& table() {
   static const std::vector<Entry> entries{
-      entry<ArOptions>(),           entry<JacobiOptions>(),  entry<LookaheadOptions>(),
-      entry<PromptLookupOptions>(), entry<FastCotOptions>(), entry<SpeculativeOptions>(),
-      entry<McsdOptions>(),         entry<MedusaOptions>(),  entry<ChimeraOptions>(),
-      entry<SeedOptions>(),
+      entry<ArOptions>(),           entry<JacobiOptions>(),    entry<LookaheadOptions>(),
+      entry<PromptLookupOptions>(), entry<RecyclingOptions>(), entry<FastCotOptions>(),
+      entry<SpeculativeOptions>(),  entry<McsdOptions>(),      entry<MedusaOptions>(),
+      entry<ChimeraOptions>(),      entry<SeedOptions>(),
   };
   return entries;
 }

@@ -11,6 +11,7 @@ std::string drafted_by(std::string_view decoder, TokenStatus status, const RowTa
     case RowTag::Kind::Draft:
       return has_draft_heads(decoder) ? "head " + std::to_string(origin.a) : "draft";
     case RowTag::Kind::Guess:
+      if (guesses_successors(decoder)) return "successors";
       return decoder == "prompt-lookup" ? "prompt" : "pool";
     case RowTag::Kind::Block:
     case RowTag::Kind::Window:

@@ -14,6 +14,7 @@ namespace engine {
 ///   "draft"   a draft model
 ///   "head N"  draft head N, from 1
 ///   "pool"    the n-gram pool
+///   "successors"  the table of successors (recycling)
 ///   "prompt"  prompt lookup
 ///   "guess"   a block or window that is refined in each step (jacobi, fastcot)
 std::string drafted_by(std::string_view decoder, TokenStatus status, const RowTag& origin);

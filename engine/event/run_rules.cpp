@@ -56,4 +56,8 @@ bool has_draft_heads(std::string_view decoder) {
   return decoder == "medusa" || decoder == "chimera";
 }
 
+bool guesses_successors(std::string_view decoder) {
+  return decoder == "recycling";
+}
+
 }  // namespace engine

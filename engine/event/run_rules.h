@@ -42,6 +42,10 @@ bool takes_turns(std::string_view decoder);
 /// True if draft heads propose the tokens (Medusa, Chimera).
 bool has_draft_heads(std::string_view decoder);
 
+/// True if the guesses form a tree of ranked successors (recycling). The tag of such a guess has its depth
+/// and its rank, that of other guesses the n-gram's number and the index in it.
+bool guesses_successors(std::string_view decoder);
+
 /// Number of ranks: devices that share the rows of a step (engine/decode/guess/lookahead_rank.h); 1
 /// without that option. Ranks verify by comparing tokens, so rejects() requires one rank.
 int n_ranks_of(const std::map<std::string, std::string>& options);

@@ -32,6 +32,7 @@ DecoderContext context_for(const RunModels& models,
           .probe = request.probe,
           .draft_prompts = prompts,
           .tree_tuner = models.draft ? &models.target.tree_tuner_with(*models.draft) : nullptr,
+          .successors = &models.target.successors,
           .heads = heads ? heads->heads.get() : nullptr,
           .trees_dir = models.trees_dir,
           .heads_tree = heads ? heads->tree : ""};

@@ -12,6 +12,7 @@
 
 #include "engine/checkpoint/heads_files.h"
 #include "engine/decode/draft/tree_tuner.h"
+#include "engine/decode/guess/successor_table.h"
 #include "engine/event/event.h"
 #include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
@@ -75,6 +76,7 @@ struct LoadedModel {
     return *tuner;
   }
   std::map<std::uint32_t, std::unique_ptr<TreeTuner>> tree_tuners = {};  // by the draft's id
+  KeptSuccessors successors = {};  // shared by all runs of this target (recycling, keep=true)
   // locked while a rank of Lookahead parallelism works: lanes that share the model take turns
   std::mutex at_work = {};
 };

@@ -27,6 +27,8 @@ std::vector<Job> settings(LanguageModel& draft) {
       {"lookahead", {{"preset", "paper"}, {"ngram_size", "4"}}},
       {"prompt-lookup", {}},
       {"prompt-lookup", {{"variant", "hf"}, {"n_tokens", "5"}}},
+      {"recycling", {}},
+      {"recycling", {{"tree", "rows16"}, {"pairs", "false"}}},
       {"speculative", {}},
       {"mcsd", {{"k_config", "3,2,1,1"}}},
   };
@@ -133,7 +135,7 @@ TEST(Transformer, the_cache_equals_a_fresh_prefill_after_every_step) {
     const auto model = tiny_transformer(*device, dtype, 4);
     const auto draft = tiny_draft(*device, dtype, 4);
     for (const char* name :
-         {"jacobi", "fastcot", "lookahead", "prompt-lookup", "speculative", "mcsd"}) {
+         {"jacobi", "fastcot", "lookahead", "prompt-lookup", "recycling", "speculative", "mcsd"}) {
       Job job;
       job.decoder = name;
       job.draft = draft.get();

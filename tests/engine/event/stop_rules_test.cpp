@@ -46,6 +46,7 @@ TEST(DraftedBy, names_the_proposer_of_a_token) {
   EXPECT_EQ(accepted("chimera", Kind::Draft), "head 3");
   EXPECT_EQ(accepted("lookahead", Kind::Guess), "pool");
   EXPECT_EQ(accepted("prompt-lookup", Kind::Guess), "prompt");
+  EXPECT_EQ(accepted("recycling", Kind::Guess), "successors");
   EXPECT_EQ(accepted("jacobi", Kind::Block), "guess");
 }
 

@@ -35,6 +35,7 @@ std::vector<CompletionRequest> several() {
       request("USER: How many are 3 and 4? ASSISTANT:", "lookahead", 8),
       request("Q: Would diesel be shorter lived than a maple?\nA:", "fastcot", 40),
       request("Question:\nAnna has 4 cups. She buys 3.\nAnswer:\n", "prompt-lookup", 17),
+      request("Question:\nTom has 9 pens. He loses 2.\nAnswer:\n", "recycling", 21),
       request("The", "jacobi", 33)};
 }
 
@@ -63,6 +64,7 @@ TEST(BatchScheduler, batching_does_not_change_rejection_sampling) {
       {"mcsd", {{"k_config", "2,2"}}},
       {"mcsd", {{"k_config", "3,1"}, {"rule", "kseq"}}},
       {"prompt-lookup", {}},
+      {"recycling", {}},
       {"lookahead", {}}};
   for (std::size_t i = 0; i < requests.size(); i++) {
     RunRequest& run = requests[i].run;

@@ -38,6 +38,7 @@ const std::vector<Way>& lossless_ways() {
                                      {"jacobi", {{"refill", "slide"}}},
                                      {"fastcot"},
                                      {"prompt-lookup"},
+                                     {"recycling"},
                                      {"speculative"},
                                      {"mcsd", {{"k_config", "2,2,1"}}},
                                      {"medusa"},
@@ -359,9 +360,10 @@ TEST(TokenFacts, lossless_decoders_report_the_logp_of_ar) {
 
 TEST(TokenFacts, name_the_proposer_of_each_token) {
   const std::map<std::string, std::string> own_word{
-      {"lookahead", "pool"},       {"jacobi", "guess"},      {"fastcot", "guess"},
-      {"prompt-lookup", "prompt"}, {"speculative", "draft"}, {"mcsd", "draft"},
-      {"seed", "draft"},           {"medusa", "head 1"},     {"chimera", "head 1"}};
+      {"lookahead", "pool"},       {"jacobi", "guess"},         {"fastcot", "guess"},
+      {"prompt-lookup", "prompt"}, {"recycling", "successors"}, {"speculative", "draft"},
+      {"mcsd", "draft"},           {"seed", "draft"},           {"medusa", "head 1"},
+      {"chimera", "head 1"}};
   std::vector<Way> ways = lossless_ways();
   ways.push_back({"ar"});
   for (const Way& way : ways) {

@@ -12,6 +12,7 @@
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/rank_tree.h"
+#include "engine/decode/recycling.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
 #include "engine/run/run.h"
@@ -211,6 +212,11 @@ std::vector<Job> all_settings() {
       job_of("prompt-lookup", {{"variant", "paper"}, {"n_tokens", "4"}}),
       job_of("prompt-lookup", {{"max_ngram", "1"}, {"n_tokens", "1"}}),
       job_of("prompt-lookup", {{"max_ngram", "6"}, {"n_tokens", "24"}}),
+      job_of("recycling"),
+      job_of("recycling", {{"rows", "1"}}),
+      job_of("recycling", {{"rows", "4"}, {"pairs", "false"}, {"keep", "true"}}),
+      job_of("recycling", {{"rows", "40"}, {"k", "3"}, {"learn", "accepted"}}),
+      job_of("recycling", {{"tree", "medusa_sim_7b_63"}, {"k", "10"}, {"pairs", "false"}}),
       job_of("speculative"),
       job_of("speculative", {{"gamma", "0"}}),
       job_of("speculative", {{"gamma", "1"}}),
@@ -249,6 +255,7 @@ std::vector<Job> plain_settings() {
           job_of("fastcot"),
           job_of("lookahead"),
           job_of("prompt-lookup"),
+          job_of("recycling"),
           job_of("speculative"),
           job_of("mcsd"),
           job_of("seed"),
@@ -264,7 +271,9 @@ int most_tokens(const Job& job) {
   if (job.decoder == "fastcot")
     return values.at("skip") == "true" ? std::stoi(values.at("window")) + 1 : 1;
   if (job.decoder == "prompt-lookup") return std::stoi(values.at("n_tokens")) + 1;
-  if (job.decoder == "medusa" || job.decoder == "chimera") {
+  if (job.decoder == "recycling" && values.at("tree") == "own")
+    return recycling_tree(std::stoi(values.at("rows")), std::stoi(values.at("k"))).max_depth() + 1;
+  if (job.decoder == "recycling" || job.decoder == "medusa" || job.decoder == "chimera") {
     std::string tree = values.at("tree");
     if (tree == "own") tree = job.heads_tree.empty() ? "rows16" : job.heads_tree;
     return find_rank_tree(tree, kAssets + "/trees").max_depth() + 1;

@@ -18,6 +18,7 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .probe = job.probe,
           .uniforms = job.uniforms,
           .tree_tuner = job.tree_tuner,
+          .successors = job.successors,
           .heads = job.heads,
           .trees_dir = assets_folder() + "/trees",
           .heads_tree = job.heads_tree};
@@ -190,9 +191,9 @@ Job random_job(Dice& dice, LanguageModel* draft) {
   job.draft = draft;
   job.decoder =
       pick(draft ? std::vector<const char*>{"fastcot", "jacobi", "lookahead", "prompt-lookup",
-                                            "speculative", "mcsd", "seed"}
+                                            "recycling", "speculative", "mcsd", "seed"}
                  : std::vector<const char*>{"fastcot", "jacobi", "lookahead", "lookahead",
-                                            "prompt-lookup"});
+                                            "prompt-lookup", "recycling"});
   if (job.decoder == "jacobi") {
     job.options = {{"block", number(1, 12)},
                    {"refill", pick({"block", "slide"})},
@@ -211,6 +212,11 @@ Job random_job(Dice& dice, LanguageModel* draft) {
                    {"merge", pick({"true", "false"})},
                    {"advance", pick({"one", "accepted"})},
                    {"preset", pick({"none", "paper"})}};
+  } else if (job.decoder == "recycling") {
+    job.options = {{"rows", number(1, 24)},
+                   {"k", number(1, 9)},
+                   {"pairs", pick({"true", "false"})},
+                   {"learn", pick({"all", "accepted"})}};
   } else if (job.decoder == "speculative" || job.decoder == "mcsd" || job.decoder == "seed") {
     job.options = {{"draft_temperature", pick({"-1", "-1", "0", "0.5", "2"})},
                    {"draft_top_k", pick({"-1", "0", "1", "3"})},

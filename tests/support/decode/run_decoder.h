@@ -26,6 +26,7 @@ struct Job {
   UniformSource* uniforms = nullptr;
   LanguageModel* draft = nullptr;  // for decoders that need a draft model
   TreeTuner* tree_tuner = nullptr;
+  KeptSuccessors* successors = nullptr;
   DraftHeads* heads = nullptr;  // for decoders that need draft heads of their kind
   std::string heads_tree;       // path of the tree file
   /// For jobs with the option "ranks"; if empty, one rank computes all rows.

@@ -71,7 +71,8 @@ class EmulatedGpuBus : public testing::Test {
 };
 
 TEST_F(EmulatedGpuBus, without_drafts_only_choices_are_copied_with_one_wait) {
-  for (const char* decoder : {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup"}) {
+  for (const char* decoder :
+       {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup", "recycling"}) {
     for (const bool rejects : {false, true}) {
       const std::string name = decoder;
       if (rejects && (name == "jacobi" || name == "fastcot"))
@@ -79,8 +80,9 @@ TEST_F(EmulatedGpuBus, without_drafts_only_choices_are_copied_with_one_wait) {
       SCOPED_TRACE(std::string(decoder) + (rejects ? " by rejection" : ""));
       for (const Step& step : steps_of(job_of(decoder, {}, rejects))) {
         EXPECT_EQ(step.asked.waits, 1);
+        const std::int64_t successors = name == "recycling" ? step.n_rows * 8 * 8 : 0;
         EXPECT_EQ(step.asked.to_host,
-                  step.n_rows * 24 + (rejects ? verify_result(step.n_judged) : 0));
+                  step.n_rows * 24 + successors + (rejects ? verify_result(step.n_judged) : 0));
       }
     }
   }

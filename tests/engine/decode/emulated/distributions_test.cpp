@@ -34,6 +34,7 @@ std::vector<Job> verified_settings() {
   };
   add("ar", {});
   add("prompt-lookup", {});
+  add("recycling", {});
   add("lookahead", {{"window", "3"}, {"ngram_size", "4"}, {"n_guesses", "4"}});
   for (const char* merge : {"true", "false"})
     add("lookahead", {{"window", "2"}, {"ngram_size", "4"}, {"bonus", "false"}, {"merge", merge}});

@@ -102,6 +102,14 @@ std::vector<Case> cases() {
   prompt_lookup.job.decoder = "prompt-lookup";
   prompt_lookup.job.options = {{"n_tokens", "3"}};
   all.push_back(prompt_lookup);
+  Case recycling{"recycling", lookahead({})};
+  recycling.job.decoder = "recycling";
+  recycling.job.options = {{"rows", "6"}, {"k", "3"}};
+  all.push_back(recycling);
+  recycling.name = "recycling, filters";
+  recycling.job.options = {{"rows", "5"}, {"k", "2"}, {"pairs", "false"}, {"learn", "accepted"}};
+  recycling.job.sampling = filtered.job.sampling;
+  all.push_back(recycling);
   Case plain{"ar", lookahead({})};
   plain.job.decoder = "ar";
   plain.job.options = {};
