@@ -318,11 +318,26 @@ TEST(Mask, regions_are_named_by_draft_head) {
   EXPECT_FALSE(ui::drafts_by_heads(run));
   run.started.options = {{"tree", "rows16"}, {"verify", "greedy"}};
   ASSERT_TRUE(ui::drafts_by_heads(run));
-  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree, ui::drafts_by_heads(run));
+  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree, ui::proposer_of(run));
   EXPECT_EQ(mask.regions[1].name, "draft head 1");
   const RowTag tag = step_with_tree().drafted.tree.tag[4];
-  EXPECT_EQ(ui::row_origin(tag, true), "draft head 2, rank 1");
-  EXPECT_EQ(ui::row_origin(tag, false), "draft: depth 2, rank 1");
+  EXPECT_EQ(ui::row_origin(tag, ui::Proposer::Heads), "draft head 2, rank 1");
+  EXPECT_EQ(ui::row_origin(tag, ui::Proposer::Other), "draft: depth 2, rank 1");
+}
+
+TEST(Mask, regions_of_successors_are_named_by_depth) {
+  engine::RunRecord run;
+  run.started.decoder = "recycling";
+  run.started.options = {{"tree", "own"}};
+  ASSERT_EQ(ui::proposer_of(run), ui::Proposer::Successors);
+  engine::TokenTree tree = step_with_tree().drafted.tree;
+  for (int row = 1; row < tree.n_rows(); ++row) tree.tag[row].kind = RowTag::Kind::Guess;
+  const ui::Mask mask = ui::mask_of(tree, ui::proposer_of(run));
+  EXPECT_EQ(mask.regions[1].name, "successors, depth 1");
+  EXPECT_EQ(mask.regions[1].short_name, "s1");
+  EXPECT_EQ(ui::row_origin(tree.tag[4], ui::proposer_of(run)), "successor: depth 2, rank 1");
+  run.started.decoder = "lookahead";
+  EXPECT_EQ(ui::row_origin(tree.tag[4], ui::proposer_of(run)), "pool: guess 3, token 2");
 }
 
 TEST(VerifyResult, names_the_choice_of_the_target) {

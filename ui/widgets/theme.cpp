@@ -98,7 +98,7 @@ const char* meaning_of(Mean mean) {
       "one token of plain decoding",
       "guessed, not yet verified",
       "proposed by a draft model",
-      "proposed from the n-gram pool",
+      "proposed from the pool, the text or the table of successors",
       "proposed and accepted by the target; the corner shows how it was proposed",
       "bonus token: the additional token of the target",
       "the first proposal that the target rejected",

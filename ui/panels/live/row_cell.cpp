@@ -28,8 +28,9 @@ void row_cell(Context& context,
     std::string facts = fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
                                     step.begun.step);
     const engine::RowTag tag = step.drafted.tree.tag[row];
-    if (tag.kind == engine::RowTag::Kind::Draft)
-      facts += "\n" + row_origin(tag, drafts_by_heads(run));
+    const Proposer proposer = proposer_of(run);
+    if (tag.kind == engine::RowTag::Kind::Draft || proposer == Proposer::Successors)
+      facts += "\n" + row_origin(tag, proposer);
     const float q = value_at(step.drafted.q, row), p = value_at(step.verified.p, row);
     if (q >= 0 && row > 0) facts += fmt::format("\nq {:.3f}", q);
     if (p >= 0) facts += fmt::format("\np {:.3f}", p);

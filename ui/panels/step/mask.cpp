@@ -252,7 +252,7 @@ void draw_mask(Context& context) {
   if (!shown.step) return empty_state("No step at the playhead.", true);
   const engine::StepRecord& step = *shown.step;
   if (!step.has_drafted) return wrapped("The rows of this step were not recorded.", theme().dim);
-  const Mask mask = mask_of(step.drafted.tree, drafts_by_heads(run));
+  const Mask mask = mask_of(step.drafted.tree, proposer_of(run));
   small_label(fmt::format("{} \xC2\xB7 {} rows after a prefix of {} tokens", words_of(shown),
                           mask.sees.size(), step.begun.kv_len));
   draw_grid(context, run, step, mask);

@@ -15,6 +15,7 @@
 #include "ui/prepare/time/run_times.h"
 #include "ui/prepare/tokens/line_feeds.h"
 #include "ui/prepare/tokens/pool.h"
+#include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/trajectory.h"
 #include "ui/shell/context.h"
@@ -210,12 +211,32 @@ void none_found(const Context& context) {
               false);
 }
 
-// A continuation that prompt lookup found in the text. Prompt lookup keeps no pool, so the panel lists its continuations, newest first.
+// The proposals of a step, in runs without an n-gram pool: the continuation that prompt lookup found in the text, or the
+// successors of the last token.
 struct Found {
   engine::StepId step = 0;
   std::string text;
   int n_accepted = 0, n_proposed = 0;
 };
+
+std::string proposed_text(const Context& context,
+                          const engine::RunRecord& run,
+                          const engine::TokenTree& tree) {
+  std::vector<engine::TokenId> tokens;
+  std::string successors;
+  const bool ranked = proposer_of(run) == Proposer::Successors;
+  for (int row = 0; row < tree.n_rows(); ++row) {
+    if (tree.tag[row].kind != engine::RowTag::Kind::Guess) continue;
+    tokens.push_back(tree.token[row]);
+    if (!ranked || tree.tag[row].a != 1) continue;
+    successors +=
+        (successors.empty() ? "" : " | ") + cell_text(context.timeline, run, tree.token[row]);
+  }
+  if (ranked) return successors;
+  std::string text = tokens.empty() ? "-" : context.timeline.text_of(run, tokens);
+  show_line_feeds(text);
+  return text;
+}
 
 std::vector<Found> found_by(const Context& context, const engine::RunRecord& run) {
   std::vector<Found> all;
@@ -223,12 +244,7 @@ std::vector<Found> found_by(const Context& context, const engine::RunRecord& run
     const engine::StepRecord step = run.steps[i - 1];
     if (!step.has_verified || step.verified.n_proposed == 0) continue;
     const std::string& filter = context.states.get<PoolView>().filter;
-    std::vector<engine::TokenId> tokens;
-    const engine::TokenTree& tree = step.drafted.tree;
-    for (int row = 0; row < tree.n_rows(); ++row)
-      if (tree.tag[row].kind == engine::RowTag::Kind::Guess) tokens.push_back(tree.token[row]);
-    std::string text = tokens.empty() ? "-" : context.timeline.text_of(run, tokens);
-    show_line_feeds(text);
+    std::string text = proposed_text(context, run, step.drafted.tree);
     if (!found_in(text, filter)) continue;
     all.push_back(
         {step.begun.step, std::move(text), step.verified.n_accepted, step.verified.n_proposed});
@@ -262,17 +278,21 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
 void draw_found(Context& context, const engine::RunRecord& run) {
   const std::vector<Found> all = found_by(context, run);
   if (all.empty() && !context.states.get<PoolView>().filter.empty()) return none_found(context);
+  const bool ranked = proposer_of(run) == Proposer::Successors;
   if (all.empty()) {
     empty_state(
-        "No tokens were proposed up to this step: the end of the text has not occurred earlier in "
-        "it.",
+        ranked ? "No tokens were proposed up to this step: the table knows no successors of its "
+                 "tokens."
+               : "No tokens were proposed up to this step: the end of the text has not occurred "
+                 "earlier in it.",
         false);
     return;
   }
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
   if (!ImGui::BeginTable("found", 3, kFlags, {0, ImGui::GetContentRegionAvail().y})) return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableSetupColumn("found in the text", ImGuiTableColumnFlags_WidthStretch, 3);
+  ImGui::TableSetupColumn(ranked ? "successors of the last token" : "found in the text",
+                          ImGuiTableColumnFlags_WidthStretch, 3);
   ImGui::TableSetupColumn("proposed at", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("accepted", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableHeadersRow();

@@ -94,7 +94,7 @@ void add_token_rows(PlaceFacts& facts,
   facts.token = token.id;
   facts.mean = mean_of(token.status);
   if (facts.mean == Mean::Accepted) facts.origin = mean_of(token.origin.kind);
-  facts.rows.emplace_back("from", row_origin(token.origin, drafts_by_heads(run)));
+  facts.rows.emplace_back("from", row_origin(token.origin, proposer_of(run)));
   facts.rows.emplace_back("result", look(facts.mean).name);
   facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", std::exp(token.logp)));
   facts.rows.emplace_back("token id", fmt::format("{}", token.id));
@@ -154,7 +154,7 @@ void add_row_rows(PlaceFacts& facts,
   if (row < 0 || row >= tree.n_rows()) return;
   facts.token = tree.token[row];
   facts.mean = mean_of(tree.tag[row].kind);
-  facts.rows.emplace_back("from", row_origin(tree.tag[row], drafts_by_heads(run)));
+  facts.rows.emplace_back("from", row_origin(tree.tag[row], proposer_of(run)));
   if (!tree.owner.empty())
     facts.rows.emplace_back("computed by", fmt::format("rank {}", tree.owner[row]));
   if (static_cast<std::size_t>(row) < step.verified.fate.size()) {

@@ -11,12 +11,15 @@ struct Purpose {
   std::string name, short_name;
 };
 
-Purpose purpose_of(engine::RowTag tag, bool by_heads) {
+Purpose purpose_of(engine::RowTag tag, Proposer proposer) {
+  const bool by_heads = proposer == Proposer::Heads;
   using Kind = engine::RowTag::Kind;
   switch (tag.kind) {
     case Kind::Window:
       return {fmt::format("window, level {}", tag.a), fmt::format("w{}", tag.a)};
     case Kind::Guess:
+      if (proposer == Proposer::Successors)
+        return {fmt::format("successors, depth {}", tag.a), fmt::format("s{}", tag.a)};
       return {fmt::format("guess {}", tag.a + 1), fmt::format("g{}", tag.a + 1)};
     case Kind::Draft:
       return {fmt::format("{} {}", by_heads ? "draft head" : "draft, depth", tag.a),
@@ -37,13 +40,13 @@ bool Mask::seen(int row, int other) const {
   return std::ranges::binary_search(sees[row], other);
 }
 
-Mask mask_of(const engine::TokenTree& tree, bool by_heads) {
+Mask mask_of(const engine::TokenTree& tree, Proposer proposer) {
   Mask mask;
   mask.sees.resize(tree.token.size());
   for (int row = 0; row < tree.n_rows(); ++row) {
     if (tree.parent[row] >= 0) mask.sees[row] = mask.sees[tree.parent[row]];
     mask.sees[row].push_back(row);
-    Purpose purpose = purpose_of(tree.tag[row], by_heads);
+    Purpose purpose = purpose_of(tree.tag[row], proposer);
     if (mask.regions.empty() || mask.regions.back().name != purpose.name)
       mask.regions.push_back({std::move(purpose.name), std::move(purpose.short_name), row, row});
     else

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/token_tree.h"
+#include "ui/prepare/tokens/row_origin.h"
 
 namespace ui {
 
@@ -26,8 +27,7 @@ struct Mask {
 };
 
 /// Returns the mask of a token tree.
-/// @param by_heads  true if draft heads propose (row_origin.h)
-Mask mask_of(const engine::TokenTree& tree, bool by_heads = false);
+Mask mask_of(const engine::TokenTree& tree, Proposer proposer = Proposer::Other);
 
 /// Returns the headings above the regions: the name, the short name if the name is too wide, or nothing.
 /// @param cell   width of a column
