@@ -6,6 +6,8 @@ namespace kernels {
 
 void check_matmul(const PackedMatrix& w, int n_rows, std::int64_t x_stride, std::int64_t y_stride) {
   ensure(w.n > 0 && w.k > 0 && w.data, "matmul: the weights must be packed");
+  ensure(!is_quantised(w.dtype) || w.k % 32 == 0,
+         "matmul: k of quantised weights must be a multiple of 32");
   ensure(n_rows >= 0 && x_stride >= w.k && y_stride >= w.n,
          "matmul: a stride is smaller than a row");
 }

@@ -7,6 +7,7 @@
 namespace kernels {
 
 int bytes_of(DType dtype) {
+  ensure(!is_quantised(dtype), "bytes_of: a quantised type has no single elements");
   return dtype == DType::F32 ? 4 : 2;
 }
 
@@ -18,6 +19,16 @@ const char* name_of(DType dtype) {
       return "f16";
     case DType::BF16:
       return "bf16";
+    case DType::Q4_0:
+      return "q4_0";
+    case DType::Q4_1:
+      return "q4_1";
+    case DType::Q4_K:
+      return "q4_k";
+    case DType::Q8_0:
+      return "q8_0";
+    case DType::Q8_G:
+      return "q8_g";
   }
   throw_contract_error("DType out of range");
 }

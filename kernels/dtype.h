@@ -8,14 +8,29 @@
 
 namespace kernels {
 
-/// Element types.
-enum class DType : std::uint8_t { F32, F16, BF16 };
+/// Element types, then formats of quantised weights. A quantised weight is scale * q, or scale * q + minimum, with one
+/// scale and minimum for a group of consecutive inputs of an output (`QuantisedRows` in kernels/ops.h).
+enum class DType : std::uint8_t {
+  F32,
+  F16,
+  BF16,
+  Q4_0,  // q of 4 bits, groups of 32, scales in f16
+  Q4_1,  // q of 4 bits, groups of 32, scales and minima in f16
+  Q4_K,  // q of 4 bits, groups of 32, scales and minima in f32
+  Q8_0,  // q of 8 bits, groups of 32, scales in f16
+  Q8_G,  // q of 8 bits, groups of 16, scales and minima in f32
+};
 
+/// True for the formats of packed weights that have no single elements.
+constexpr bool is_quantised(DType dtype) {
+  return dtype >= DType::Q4_0;
+}
 /// Bytes of one element.
+/// @throws ContractError  for a quantised type
 int bytes_of(DType dtype);
-/// "f32", "f16", "bf16".
+/// "f32", "f16", "bf16", "q4_0", "q4_1", "q4_k", "q8_0", "q8_g".
 const char* name_of(DType dtype);
-/// The type with this name; nullopt for any other text.
+/// The element type with this name; nullopt for any other text.
 std::optional<DType> dtype_named(std::string_view name);
 
 /// Rounds to the nearest bf16, ties to even; NaN stays NaN (quiet).

@@ -7,8 +7,10 @@
 //   pointers    device memory made by `allocate`, unless a comment says "host"
 //   results     `gather`, `download_rows`, `pick`, `rank`, `draw` and `verify` have written their host results
 //               when they return, unless the device defers downloads (kernels/device.h)
-//   types       activations are f32 between operations; weights and caches are f32, f16 or bf16. An operation
-//               with weights of a half type may round its activations to that type, to nearest even
+//   types       activations are f32 between operations; weights are of any DType, caches f32, f16 or bf16. An
+//               operation with weights of a half type may round its activations to that type, to nearest even.
+//               A product with quantised weights quantises each row of activations in blocks of 32: int8, scale
+//               max |x| / 127, to nearest even; a block with NaN or infinity gives NaN in every output of its row
 #pragma once
 
 #include <cstdint>
@@ -30,6 +32,16 @@ struct PackedMatrix {
   int n = 0;
   int k = 0;
   DType dtype = DType::F32;
+};
+
+/// Quantised weights [n, k] in host memory. Weight (i, j) is
+/// scale[i, j / group] * q[i, j] + minimum[i, j / group], product and sum rounded to f32 one after the other.
+struct QuantisedRows {
+  const std::int8_t* q =
+      nullptr;  // [n, k]; Q4_0: -8 to 7; Q4_1, Q4_K: 0 to 15; Q8_0, Q8_G: -128 to 127
+  const float* scale = nullptr;    // [n, k / group]
+  const float* minimum = nullptr;  // [n, k / group] or null: 0. Null for Q4_0 and Q8_0
+  int group = 32;                  // 32; for Q8_G also 16
 };
 
 /// One layer's part of a paged KV cache. Page p of the keys begins at k + p * page_bytes; the values likewise.
@@ -237,10 +249,15 @@ struct Ops {
   void (*gather)(Device&, const float* from, const std::int64_t* at, int n, float* to_host);
 
   // ---- matrices
-  /// Bytes of weights [n, k] in the packed layout.
+  /// Bytes of weights [n, k] in the packed layout.  k is a multiple of 32 for a quantised type
   std::int64_t (*packed_bytes)(DType dtype, int n, int k);
-  /// Converts row-major host weights [n, k] of type `from` to the packed layout in type `to`.
+  /// Converts row-major host weights [n, k] of type `from` to the packed layout in type `to`. Neither is quantised.
   void (*pack)(Device&, const void* w_host, DType from, int n, int k, DType to, void* packed);
+  /// Converts quantised host weights [n, k], k a multiple of 32, to the packed layout of the quantised type `to`. The
+  /// packed weights are exact: scales and minima that `to` stores in f16 must be f16 values (or NaN).
+  /// Null: the device computes no quantised weights (CUDA, emulation).
+  void (*pack_quantised)(
+      Device&, const QuantisedRows& w_host, int n, int k, DType to, void* packed);
   /// y[r, i] = sum_j x[r, j] w[i, j], in an order of j that is fixed for each device; plus bias[i] if bias is not
   /// null; plus y[r, i] if add.
   ///   x [n_rows, k] with x_stride, y [n_rows, n] with y_stride (in elements), bias [n] or null

@@ -28,6 +28,8 @@ std::int64_t count_non_finite(const Tensor& tensor) {
       return count<std::uint16_t>(tensor.data, n, 0x7f80);
     case kernels::DType::F16:
       return count<std::uint16_t>(tensor.data, n, 0x7c00);
+    default:
+      break;
   }
   return 0;
 }

@@ -95,6 +95,8 @@ void divide(Tensor& tensor, float divisor) {
       case kernels::DType::F16:
         bits[i] = kernels::f16_from_f32(kernels::f32_from_f16(bits[i]) / divisor);
         break;
+      default:
+        kernels::throw_contract_error("scale: a tensor is quantised");
     }
   }
 }

@@ -16,6 +16,8 @@ float load(const Tensor& tensor, std::int64_t i) {
       return kernels::f32_from_f16(static_cast<const std::uint16_t*>(tensor.data)[i]);
     case kernels::DType::BF16:
       return kernels::f32_from_bf16(static_cast<const std::uint16_t*>(tensor.data)[i]);
+    default:
+      break;
   }
   return 0;
 }

@@ -32,6 +32,8 @@ const char* stored_name(kernels::DType dtype) {
       return "F16";
     case kernels::DType::BF16:
       return "BF16";
+    default:
+      break;
   }
   return "?";
 }

@@ -92,6 +92,8 @@ const char* torch_name(kernels::DType dtype) {
       return "float16";
     case kernels::DType::BF16:
       return "bfloat16";
+    default:
+      break;
   }
   return "?";
 }

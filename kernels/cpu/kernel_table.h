@@ -1,7 +1,8 @@
 // The loops of one instruction set. They take only raw pointers. Files compiled for an instruction
 // set include only this header and the *_body.h files; other files, with threads, checks and
 // planning, are compiled for the baseline processor.
-//   dtypes  storage types are numbered as in kernels::DType: 0 f32, 1 f16, 2 bf16
+//   dtypes  storage types are numbered as in kernels::DType: 0 f32, 1 f16, 2 bf16, then the quantised types of
+//           kernels/cpu/quantised_layout.h
 //   panels  16 outputs side by side. f32: 16 floats per k; f16: 16 halves per k, k even; bf16: one 64-byte line per pair of
 //           k, k a multiple of 32 (AMX's tile layout)
 #pragma once
@@ -10,6 +11,7 @@
 
 namespace kernels::cpu {
 
+inline constexpr int kTypes = 8;          // of weights
 inline constexpr int kPanel = 16;         // outputs per panel
 inline constexpr int kChunk = 64;         // positions per page and per step of online softmax
 inline constexpr int kNoiseBlock = 64;    // tokens whose Gumbel noise is computed together
@@ -77,7 +79,7 @@ struct AttentionItem {
 
 /// The loops. Arrays are indexed by storage type.
 struct CpuKernels {
-  MatmulKernel matmul[3];
+  MatmulKernel matmul[kTypes];
 
   /// RMSNorm of one row.  x, y, w [dim]
   void (*rms_norm)(const float* x, const float* w, float* y, int dim, float eps);
@@ -126,7 +128,7 @@ struct CpuKernels {
   /// Reads `bytes` (a multiple of 1024) once. The result depends on all bytes.
   float (*probe_read)(const void* data, std::int64_t bytes);
   /// Runs multiply-adds with the instruction that `matmul` uses. @return  their number
-  std::int64_t (*probe_multiply[3])(std::int64_t rounds, float* result);
+  std::int64_t (*probe_multiply[kTypes])(std::int64_t rounds, float* result);
 };
 
 // The complete tables; dispatch.cpp decides which of them can run.

@@ -6,6 +6,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/quantised.h"
 #include "kernels/error.h"
 
 namespace kernels::cpu {
@@ -17,6 +18,7 @@ int stored_k(DType dtype, int k) {
   return (k + multiple - 1) / multiple * multiple;
 }
 std::int64_t panel_bytes(DType dtype, int k) {
+  if (is_quantised(dtype)) return quantised_panel_bytes(dtype, k);
   return std::int64_t{kPanel} * stored_k(dtype, k) * bytes_of(dtype);
 }
 int n_panels_of(int n) {
@@ -25,6 +27,8 @@ int n_panels_of(int n) {
 
 std::int64_t packed_bytes(DType dtype, int n, int k) {
   ensure(n > 0 && k > 0, "packed_bytes: n and k must be at least 1");
+  ensure(!is_quantised(dtype) || k % kBlock == 0,
+         "packed_bytes: k of quantised weights must be a multiple of 32");
   return n_panels_of(n) * panel_bytes(dtype, k);
 }
 
@@ -73,12 +77,25 @@ void pack_panel(const char* w, DType from, int n, int k, DType to, int panel, ch
 
 void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
   ensure(n > 0 && k > 0, "pack: n and k must be at least 1");
+  ensure(!is_quantised(from) && !is_quantised(to), "pack: quantised weights need pack_quantised");
   CpuDevice& cpu = cpu_of(device);
   split(cpu, n_panels_of(n), std::int64_t{n} * k, [&](int begin, int end, int) {
     for (int panel = begin; panel < end; panel++)
       pack_panel(static_cast<const char*>(w_host), from, n, k, to, panel,
                  static_cast<char*>(packed) + panel * panel_bytes(to, k));
   });
+}
+
+void pack_quantised(Device& device, const QuantisedRows& w, int n, int k, DType to, void* packed) {
+  check_quantised_rows(w, n, k, to);
+  std::atomic<bool> exact{true};
+  split(cpu_of(device), n_panels_of(n), std::int64_t{n} * k, [&](int begin, int end, int) {
+    for (int panel = begin; panel < end; panel++)
+      if (!pack_quantised_panel(w, n, k, to, panel,
+                                static_cast<char*>(packed) + panel * panel_bytes(to, k)))
+        exact = false;
+  });
+  ensure(exact, "pack_quantised: the type cannot hold a value of the weights");
 }
 
 // Panels that a thread takes at a time: about 128 KiB, so that a preempted thread delays little; a multiple of the four
@@ -140,6 +157,10 @@ void embed(
                           ids[r] / kPanel * panel_bytes(table.dtype, table.k);
       const int lane = ids[r] % kPanel;
       float* to = y + std::int64_t{r} * table.k;
+      if (is_quantised(table.dtype)) {
+        dequantise_output(panel, table.dtype, table.k, lane, to);
+        continue;
+      }
       for (int j = 0; j < table.k; j++)
         to[j] = element_as_f32(panel, table.dtype, place_in_panel(table.dtype, lane, j));
     }
@@ -151,6 +172,7 @@ void embed(
 void add_matrix_ops(Ops& ops) {
   ops.packed_bytes = packed_bytes;
   ops.pack = pack;
+  ops.pack_quantised = pack_quantised;
   ops.matmul = matmul;
   ops.embed = embed;
 }

@@ -4,6 +4,7 @@
 #include "kernels/cpu/attention_body.h"
 #include "kernels/cpu/matmul_body.h"
 #include "kernels/cpu/pick_body.h"
+#include "kernels/cpu/quantised_body.h"
 #include "kernels/cpu/rows_body.h"
 
 namespace kernels::cpu {
@@ -34,7 +35,8 @@ CpuKernels table_of_bodies() {
   table.noisy_scores = noisy_scores_of;
   table.find_above = find_above_of;
   table.probe_read = probe_read_body;
-  for (auto& probe : table.probe_multiply) probe = probe_fma_body;
+  for (int type = 0; type < kFirstQuantised; type++) table.probe_multiply[type] = probe_fma_body;
+  add_quantised(table);
   return table;
 }
 

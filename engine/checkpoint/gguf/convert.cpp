@@ -26,7 +26,7 @@ GgmlType type_of(kernels::DType dtype) {
       return GgmlType::F16;
     case kernels::DType::BF16:
       return GgmlType::BF16;
-    case kernels::DType::F32:
+    default:
       break;
   }
   return GgmlType::F32;

@@ -193,6 +193,8 @@ void load_tensors(const TensorSource& source,
         case kernels::DType::BF16:
           to[i] = kernels::f32_from_bf16(static_cast<const std::uint16_t*>(tensor.data)[i]);
           break;
+        default:
+          kernels::throw_contract_error("parameters: a tensor is quantised");
       }
     }
   }

@@ -1,0 +1,200 @@
+// y = x w^T with quantised weights. The activations of a row are quantised in blocks of 32 k: int8 with one f32 scale. Integer
+// sums are exact; f32 sums take the blocks in order of k, with the same operations in every instruction set:
+//   dot = sum of (q + offset) * x - offset * sum of x    for each group of a block, int32
+//   sum = fma(f32(dot) * x_scale, w_scale, sum), then sum = fma(minimum, x_scale * sum of x, sum)
+// So all instruction sets give the same bits. The loops below are the reference.
+#pragma once
+
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/matmul_body.h"
+#include "kernels/cpu/quantised_layout.h"
+
+namespace kernels::cpu {
+namespace {
+
+template <int kType>
+struct Quantised {
+  static constexpr QuantisedType kIs = kQuantisedTypes[kType];
+  static constexpr int kGroups = kIs.groups;
+  static constexpr int kLineBytes = kIs.nibbles ? 256 : 512;
+  static constexpr int kValueBytes = kIs.halves ? 2 : 4;
+  static constexpr int kScaleBytes = kGroups * kPanel * kValueBytes * (kIs.minimum ? 2 : 1);
+  static constexpr bool kCorrects = kIs.offset != 0;
+
+  /// The prepared activations of a block of one row.
+  struct Input {
+    std::int8_t q[kBlock];
+    float scale;
+    /// For each group: -offset * sum of q, if offset is not 0; then, if the type has minima, for each group the bits of
+    /// the float scale * sum of q.
+    std::int32_t words[kGroups * (kCorrects + kIs.minimum)];
+  };
+  static constexpr int kFirstSum = kCorrects ? kGroups : 0;  // in words
+};
+
+// Rounds to the nearest integer, ties to even, for |x| <= 2^22: the low bits of x + 1.5 * 2^23.
+inline std::int32_t rounded_bits(float x) {
+  return __builtin_bit_cast(std::int32_t, x + 12582912.0f) - 0x4b400000;
+}
+
+struct BlockScale {
+  float scale, inverse;
+};
+// The scale is max |x| / 127. Blocks below 2^-100 become 0, as their inverse may overflow.
+inline BlockScale scale_of(const float* x) {
+  std::int32_t top = 0;
+  for (int i = 0; i < kBlock; i++) {
+    const std::int32_t magnitude = __builtin_bit_cast(std::int32_t, x[i]) & 0x7fffffff;
+    top = magnitude > top ? magnitude : top;
+  }
+  if (top >= 0x7f800000) return {__builtin_nanf(""), 0};
+  const float largest = __builtin_bit_cast(float, top);
+  if (largest < 0x1p-100f) return {0, 0};
+  return {largest / 127.0f, 127.0f / largest};
+}
+
+template <class Q>
+inline void quantise_block(const float* x, typename Q::Input& to) {
+  const auto [scale, inverse] = scale_of(x);
+  std::int32_t q[kBlock];
+  for (int i = 0; i < kBlock; i++) q[i] = inverse != 0 ? rounded_bits(x[i] * inverse) : 0;
+  for (int i = 0; i < kBlock; i++) to.q[i] = static_cast<std::int8_t>(q[i]);
+  to.scale = scale;
+  for (int group = 0; group < Q::kGroups; group++) {
+    constexpr int kSize = kBlock / Q::kGroups;
+    std::int32_t sum = 0;
+    for (int i = 0; i < kSize; i++) sum += q[group * kSize + i];
+    if constexpr (Q::kCorrects) to.words[group] = -Q::kIs.offset * sum;
+    if constexpr (Q::kIs.minimum)
+      to.words[Q::kFirstSum + group] =
+          __builtin_bit_cast(std::int32_t, scale * static_cast<float>(sum));
+  }
+}
+
+template <class Q>
+std::int64_t quantised_input_bytes(int n_rows, int k) {
+  return static_cast<std::int64_t>(n_rows) * (k / kBlock) *
+         static_cast<int>(sizeof(typename Q::Input));
+}
+
+// Writes [block of rows, block of k, row of the block].
+template <class Q>
+void quantise_rows(const float* x,
+                   std::int64_t x_stride,
+                   int n_rows,
+                   int k,
+                   int part,
+                   int n_parts,
+                   void* prepared) {
+  const int n_k = k / kBlock;
+  const int n_blocks = n_blocks_of(n_rows);
+  for (int block = 0; block < n_blocks; block++) {
+    const int begin = block_begin(block, n_blocks, n_rows);
+    const int rows = block_begin(block + 1, n_blocks, n_rows) - begin;
+    auto* to = static_cast<typename Q::Input*>(prepared) + static_cast<std::int64_t>(begin) * n_k;
+    for (int r = 0; r < rows; r++) {
+      if ((begin + r) % n_parts != part) continue;
+      const float* from = x + (begin + r) * x_stride;
+      for (int b = 0; b < n_k; b++) quantise_block<Q>(from + b * kBlock, to[b * rows + r]);
+    }
+  }
+}
+
+template <class Q>
+inline F load_scales(const char* p) {
+  if constexpr (Q::kIs.halves)
+    return f_load_f16(reinterpret_cast<const std::uint16_t*>(p));
+  else
+    return f_load(reinterpret_cast<const float*>(p));
+}
+
+// The exact integer sums of a group for the 16 outputs.
+template <class Q>
+inline I group_dots(const std::uint8_t* lines, const typename Q::Input& x, int group) {
+  constexpr int kSize = kBlock / Q::kGroups;
+  std::uint32_t dots[kPanel];
+  for (int lane = 0; lane < kPanel; lane++) {
+    std::int32_t dot = 0;
+    if constexpr (Q::kCorrects) dot = x.words[group];
+    for (int i = group * kSize; i < (group + 1) * kSize; i++) {
+      const int at = Q::kIs.nibbles ? i % 16 : i;
+      const int byte = lines[at / 4 * 64 + lane * 4 + at % 4];
+      const int q = !Q::kIs.nibbles ? byte : i < 16 ? byte & 15 : byte >> 4;
+      dot += q * x.q[i];
+    }
+    dots[lane] = static_cast<std::uint32_t>(dot);
+  }
+  return i_load(dots);
+}
+
+template <class Q>
+inline F add_block(F total, const char* lines, const char* scales, const typename Q::Input& x) {
+  constexpr int kStep = kPanel * Q::kValueBytes;
+  for (int group = 0; group < Q::kGroups; group++) {
+    const I dots = group_dots<Q>(reinterpret_cast<const std::uint8_t*>(lines), x, group);
+    total = f_fma(f_mul(f_of_int(dots), f_set(x.scale)), load_scales<Q>(scales), total);
+    scales += kStep;
+    if constexpr (Q::kIs.minimum) {
+      total = f_fma(load_scales<Q>(scales),
+                    f_set(__builtin_bit_cast(float, x.words[Q::kFirstSum + group])), total);
+      scales += kStep;
+    }
+  }
+  return total;
+}
+
+template <class Q>
+void multiply_reference(const MatmulCall& call, int first, int last) {
+  const int n_k = call.k / kBlock;
+  const int n_blocks = n_blocks_of(call.n_rows);
+  for (int panel = first; panel < last; panel++) {
+    const char* lines = static_cast<const char*>(call.panels) + panel * call.panel_bytes;
+    const char* scales = lines + static_cast<std::int64_t>(n_k) * Q::kLineBytes;
+    for (int block = 0; block < n_blocks; block++) {
+      const int begin = block_begin(block, n_blocks, call.n_rows);
+      const int rows = block_begin(block + 1, n_blocks, call.n_rows) - begin;
+      const auto* x = static_cast<const typename Q::Input*>(call.prepared) +
+                      static_cast<std::int64_t>(begin) * n_k;
+      for (int r = 0; r < rows; r++) {
+        F total = f_set(0);
+        for (int b = 0; b < n_k; b++)
+          total = add_block<Q>(total, lines + b * Q::kLineBytes, scales + b * Q::kScaleBytes,
+                               x[b * rows + r]);
+        write_sums(call, begin + r, panel, total);
+      }
+    }
+  }
+}
+
+// Multiplies a block of 16 outputs that stays in the first-level cache.
+template <class Q>
+std::int64_t probe_quantised(std::int64_t rounds, float* result) {
+  const char lines[Q::kLineBytes] = {1}, scales[Q::kScaleBytes] = {};
+  typename Q::Input x = {};
+  F total = f_set(*result);
+  for (std::int64_t round = 0; round < rounds; round++) {
+    x.q[0] = static_cast<std::int8_t>(round);
+    total = add_block<Q>(total, lines, scales, x);
+  }
+  *result = f_sum(total);
+  return rounds * kPanel * kBlock;
+}
+
+template <int kType>
+void add_reference(CpuKernels& table) {
+  using Q = Quantised<kType>;
+  table.matmul[kFirstQuantised + kType] = {quantised_input_bytes<Q>, quantise_rows<Q>,
+                                           multiply_reference<Q>};
+  table.probe_multiply[kFirstQuantised + kType] = probe_quantised<Q>;
+}
+
+void add_quantised(CpuKernels& table) {
+  add_reference<0>(table);
+  add_reference<1>(table);
+  add_reference<2>(table);
+  add_reference<3>(table);
+  add_reference<4>(table);
+}
+
+}  // namespace
+}  // namespace kernels::cpu
