@@ -107,8 +107,10 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
       ->type_name("NAME")
       ->capture_default_str();
   command
-      .add_option("--dtype", o.dtype,
-                  "dtype of weights and KV cache (default: that of the stored model)")
+      .add_option(
+          "--dtype", o.dtype,
+          "dtype of weights and KV cache (default: as stored; quantised weights stay quantised "
+          "on the CPU, with an f16 cache)")
       ->check(one_of({"f32", "bf16", "f16"}));
   if (with_context)
     command

@@ -165,7 +165,7 @@ json step_rows(const engine::Model& model,
                const BenchOptions& options,
                const std::vector<double>& ms) {
   const auto weight_bytes = static_cast<double>(model.weight_bytes());
-  const double flops = 2 * weight_bytes / kernels::bytes_of(model.dtype()) * options.n_texts;
+  const double flops = 2 * static_cast<double>(model.n_multiplied()) * options.n_texts;
   const AttentionWork attention =
       attention_work(model.config(), model.dtype(), options.context, options.n_texts);
   json rows = json::array();
@@ -253,7 +253,7 @@ int bench_step(const BenchOptions& options) {
   generate_a_little(models.target, options.context);
   // read before the probe allocates its buffer
   const std::int64_t generate_peak = peak_rss_bytes();
-  json machine = probe_json(model.device(), model.dtype());
+  json machine = probe_json(model.device(), model.matrix_type());
   const StepTiming timing{.rows = options.rows,
                           .context = options.context,
                           .repeat = options.repeat,
@@ -286,7 +286,7 @@ int bench_step(const BenchOptions& options) {
   json out = {{"machine", machine},
               {"model", model.name()},
               {"scale", engine::name_of(model.scale())},
-              {"dtype", kernels::name_of(model.dtype())},
+              {"dtype", model.weight_type()},
               {"context", options.context},
               {"texts", options.n_texts},
               {"weight_bytes", model.weight_bytes()},
@@ -308,8 +308,8 @@ int bench_step(const BenchOptions& options) {
       "{} {} at {}, context {}, {} threads, kernels {}\n  weights {:.1f} MB, peak memory of "
       "generate "
       "{:.1f} MB, keys and values read by a step {:.1f} MB; read {} before, {} after; {}\n",
-      model.name(), kernels::name_of(model.dtype()), engine::name_of(model.scale()),
-      options.context, model.device().n_threads(), model.device().ops().name,
+      model.name(), model.weight_type(), engine::name_of(model.scale()), options.context,
+      model.device().n_threads(), model.device().ops().name,
       static_cast<double>(model.weight_bytes()) * 1e-6, static_cast<double>(generate_peak) * 1e-6,
       cache_read_bytes * 1e-6, measured(machine["read_gbps"], "{:.1f} GB/s"),
       measured(machine["read_gbps_after"], "{:.1f} GB/s"),
@@ -353,7 +353,7 @@ json decode_document(const engine::RunModels& models,
   json out = {{"machine", machine_json(model.device())},
               {"decoder", options.decoder},
               {"model", model.name()},
-              {"dtype", kernels::name_of(model.dtype())},
+              {"dtype", model.weight_type()},
               {"scale", engine::name_of(model.scale())},
               {"context", options.context},
               {"tokens", runs.n_tokens},
@@ -402,9 +402,9 @@ int bench_decode(const BenchOptions& options) {
     print(fmt::format(
         "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens/step, prefill of "
         "{} tokens {:.1f} ms{}, peak memory {:.1f} MB\n",
-        model.name(), kernels::name_of(model.dtype()), options.decoder,
-        out["tokens_per_second"].get<double>(), out["min"].get<double>(), out["max"].get<double>(),
-        runs.speeds.size(), runs.tokens_per_step, options.context, out["prefill_ms"].get<double>(),
+        model.name(), model.weight_type(), options.decoder, out["tokens_per_second"].get<double>(),
+        out["min"].get<double>(), out["max"].get<double>(), runs.speeds.size(),
+        runs.tokens_per_step, options.context, out["prefill_ms"].get<double>(),
         by.empty() ? "" : " by " + by, out["peak_rss_bytes"].get<double>() * 1e-6));
   }
   return exit_code();

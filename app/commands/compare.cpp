@@ -455,10 +455,10 @@ std::string models_words(const std::vector<RacingLane>& lanes) {
     if (std::ranges::find(listed, loaded.request.model) != listed.end()) continue;
     listed.push_back(loaded.request.model);
     const engine::Model& model = *loaded.model;
-    text += fmt::format("{}{} {}, {:.1f} M parameters at {}", text.empty() ? "" : "; ",
-                        model.name(), kernels::name_of(model.dtype()),
-                        static_cast<double>(model.config().n_params()) * 1e-6,
-                        engine::name_of(model.scale()));
+    text +=
+        fmt::format("{}{} {}, {:.1f} M parameters at {}", text.empty() ? "" : "; ", model.name(),
+                    model.weight_type(), static_cast<double>(model.config().n_params()) * 1e-6,
+                    engine::name_of(model.scale()));
   }
   return text;
 }

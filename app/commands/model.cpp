@@ -36,7 +36,7 @@ using nlohmann::json;
 
 /// Memory of a run at 1x1, in bytes; weights and cache in the stored dtype.
 json memory_json(const engine::ModelFiles& files) {
-  const engine::MemoryPlan plan = engine::memory_plan(files.config, files.stored_dtype);
+  const engine::MemoryPlan plan = engine::default_memory_plan(files);
   return {
       {"weight_bytes", number_json(plan.weights)},
       {"workspace_bytes", number_json(plan.workspace)},
@@ -90,12 +90,6 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
           {"notices", files.notices}};
 }
 
-/// The type of the weights, and of quantised ones the type that they are computed in.
-std::string stored_words(const engine::ModelFiles& files) {
-  const std::string dtype = kernels::name_of(files.stored_dtype);
-  return files.quantised ? fmt::format("{}, computed in {}", files.stored_type, dtype) : dtype;
-}
-
 /// The context length, with its RoPE scaling if there is one.
 std::string context_words(const engine::ModelConfig& c) {
   if (c.max_seq_len == c.max_position_embeddings) return fmt::format("{}", c.max_seq_len);
@@ -105,13 +99,13 @@ std::string context_words(const engine::ModelConfig& c) {
 
 std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) {
   const engine::ModelConfig& c = files.config;
-  const engine::MemoryPlan plan = engine::memory_plan(c, files.stored_dtype);
+  const engine::MemoryPlan plan = engine::default_memory_plan(files);
   const engine::Architecture* architecture = engine::architecture_of_type(c.model_type);
   std::vector<std::vector<std::string>> rows = {
       {"name", files.name},
       {"architecture", architecture ? architecture->name : c.model_type},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
-      {"stored as", stored_words(files)},
+      {"stored as", engine::stored_type_name(files)},
       {"weights hash", hash.value_or("not known: cancelled")},
       {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim,
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},

@@ -96,7 +96,7 @@ json models_json(const engine::RunModels& models, const std::string& decoder) {
               {"model", model.name()},
               {"scale", engine::name_of(model.scale())},
               {"device", model.device().name()},
-              {"dtype", kernels::name_of(model.dtype())}};
+              {"dtype", model.weight_type()}};
   if (engine::decoder_named(decoder).needs_draft && models.draft)
     out["draft"] = models.draft->model->name();
   if (const engine::LoadedHeads* heads = models.heads_of(decoder)) out["heads"] = heads->files.name;

@@ -22,7 +22,8 @@ struct ModelFiles {
   ModelConfig config;
   std::shared_ptr<const TensorSource> tensors;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for a random model
-  /// The type of most weights; BF16 for quantised ones, the type in which they are computed by default.
+  /// The type of most weights; BF16 for quantised ones, which are computed in it where a device cannot compute them as
+  /// stored.
   kernels::DType stored_dtype = kernels::DType::F32;
   std::string stored_type;               // the type of most weights as in the file: "bf16", "Q4_1"
   bool quantised = false;                // true: most weights are quantised
@@ -33,6 +34,11 @@ struct ModelFiles {
   // notices about unusual input that was accepted, and about settings that were not applied
   std::vector<std::string> notices;
 };
+
+/// The type of most weights, for people: "bf16", "Q4_1".
+inline std::string stored_type_name(const ModelFiles& files) {
+  return files.quantised ? files.stored_type : kernels::name_of(files.stored_dtype);
+}
 
 /// Options of open_model().
 struct OpenOptions {

@@ -46,6 +46,13 @@ class StoppableTensors : public TensorSource {
     check_stop();
     return tensors_->stored(name);
   }
+  std::optional<kernels::DType> quantised_format(const std::string& name) const override {
+    return tensors_->quantised_format(name);
+  }
+  std::optional<QuantisedTensor> quantised(const std::string& name) const override {
+    check_stop();
+    return tensors_->quantised(name);
+  }
 
  private:
   void check_stop() const {
@@ -70,6 +77,14 @@ StoredTensor TensorSource::stored(const std::string& name) const {
           tensor.shape,
           {static_cast<const char*>(tensor.data), static_cast<std::size_t>(n_bytes)},
           tensor.hold};
+}
+
+std::optional<kernels::DType> TensorSource::quantised_format(const std::string&) const {
+  return std::nullopt;
+}
+
+std::optional<QuantisedTensor> TensorSource::quantised(const std::string&) const {
+  return std::nullopt;
 }
 
 void convert_elements(

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,16 @@ struct StoredTensor {
   std::shared_ptr<const void> hold;
 };
 
+/// A quantised matrix of shape [n, k] as integers: element (r, j) is, in f32,
+/// scale[(r k + j) / group] * q[r k + j] + minimum[(r k + j) / group].
+struct QuantisedTensor {
+  kernels::DType format;  // packed weights of this type have the same values
+  std::vector<std::int64_t> shape;
+  int group = 32;  // elements that share a scale: 16 or 32
+  std::vector<std::int8_t> q;
+  std::vector<float> scale, minimum;  // minimum: empty means 0
+};
+
 /// Provides tensors by name, as Hugging Face names them: "model.layers.0.self_attn.q_proj.weight".
 class TensorSource {
  public:
@@ -52,6 +63,13 @@ class TensorSource {
   /// Reads a tensor as its file stores it: read() for all but quantised files.
   /// @throws Error(BadInput)  as read()
   virtual StoredTensor stored(const std::string& name) const;
+  /// The format of packed weights that has the values of a quantised matrix; nullopt: the tensor is
+  /// not quantised.
+  /// @throws Error(BadInput)  if no tensor has this name
+  virtual std::optional<kernels::DType> quantised_format(const std::string& name) const;
+  /// Unpacks a quantised matrix; nullopt: the tensor is not quantised.
+  /// @throws Error(BadInput)  as read()
+  virtual std::optional<QuantisedTensor> quantised(const std::string& name) const;
   /// The names of all tensors.
   virtual std::vector<std::string> names() const = 0;
   /// The path of the file or directory, for messages.

@@ -16,7 +16,10 @@ struct ChatTemplate;
 
 /// Options of Model::load().
 struct LoadOptions {
-  kernels::DType dtype = kernels::DType::BF16;  // of weights and cache
+  kernels::DType dtype = kernels::DType::BF16;  // of the cache, and of weights unless as_stored
+  /// True: matrices are multiplied in the types of their file, quantised ones with activations of 8 bits. The
+  /// device must have pack_quantised; has no effect on a scaled model.
+  bool as_stored = false;
   ModelScale scale;
   int max_seq_len = 0;  // 0: as in the model's files
   /// Receives the bytes packed so far and the total; returns false to cancel.
@@ -33,7 +36,10 @@ class Model : public LanguageModel {
                                      const LoadOptions& options);
 
   virtual const ModelConfig& config() const = 0;   // scaled
-  virtual kernels::DType dtype() const = 0;        // of weights and cache
+  virtual kernels::DType dtype() const = 0;        // of the cache, and of weights unless quantised
+  virtual kernels::DType matrix_type() const = 0;  // in which most weights are multiplied
+  /// The type of the weights, for people: "bf16"; the type in the file if they are quantised: "Q4_1".
+  virtual const std::string& weight_type() const = 0;
   virtual const ModelScale& scale() const = 0;     // of LoadOptions
   virtual const std::string& name() const = 0;     // "demo-target"
   virtual const Tokenizer* tokenizer() const = 0;  // null for a model without one
@@ -41,6 +47,8 @@ class Model : public LanguageModel {
   virtual const ChatTemplate& chat_template() const = 0;
   /// Packed bytes of weights that a forward reads.
   virtual std::int64_t weight_bytes() const = 0;
+  /// Elements of the matrices that a forward multiplies each row by.
+  virtual std::int64_t n_multiplied() const = 0;
   /// Bytes of all KV pages in use; counts shared pages once.
   virtual std::int64_t cache_bytes() const = 0;
   virtual kernels::Device& device() const = 0;  // the caller's

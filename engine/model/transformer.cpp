@@ -63,11 +63,14 @@ class Transformer final : public Model {
 
   const ModelConfig& config() const override { return c_; }
   kernels::DType dtype() const override { return dtype_; }
+  kernels::DType matrix_type() const override { return weights_.layers[0].gate_up.view.dtype; }
+  const std::string& weight_type() const override { return weight_type_; }
   const ModelScale& scale() const override { return scale_; }
   const std::string& name() const override { return name_; }
   const ChatTemplate& chat_template() const override { return chat_template_; }
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   std::int64_t weight_bytes() const override { return weights_.bytes_read; }
+  std::int64_t n_multiplied() const override { return weights_.n_multiplied; }
   std::int64_t cache_bytes() const override {
     return store_->n_pages_in_use() * store_->bytes_of_page();
   }
@@ -112,6 +115,7 @@ class Transformer final : public Model {
   const kernels::Ops& ops_;  // the device's
   ModelConfig c_;
   kernels::DType dtype_;
+  std::string weight_type_;
   ModelScale scale_;
   std::string name_;
   ChatTemplate chat_template_;
@@ -143,6 +147,7 @@ Transformer::Transformer(kernels::Device& device,
       ops_(device.ops()),
       c_(std::move(config)),
       dtype_(options.dtype),
+      weight_type_(options.as_stored ? stored_type_name(files) : kernels::name_of(options.dtype)),
       scale_(options.scale),
       name_(files.name),
       chat_template_{files.chat_template, files.path},
@@ -152,7 +157,11 @@ Transformer::Transformer(kernels::Device& device,
       scores_(scores_of(c_)),
       embedding_factor_(c_.embedding_multiplier / c_.residual_multiplier),
       stream_eps_(c_.norm_eps / (c_.residual_multiplier * c_.residual_multiplier)),
-      weights_(load_weights(device, c_, tensors, dtype_, options.progress)),
+      weights_(load_weights(device,
+                            c_,
+                            tensors,
+                            {.dtype = dtype_, .as_stored = options.as_stored},
+                            options.progress)),
       rope_(device, c_.rope, c_.head_dim, files.config.max_seq_len),
       store_(std::make_shared<KvStore>(device,
                                        KvShape{.n_layers = c_.n_layers,

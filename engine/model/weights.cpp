@@ -1,6 +1,7 @@
 #include "engine/model/weights.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,27 +27,77 @@ Matrix packed(kernels::Device& device,
   return m;
 }
 
+// Gives every 16 elements their own scale and minimum.
+void split_groups(QuantisedTensor& tensor) {
+  const std::size_t n = tensor.q.size() / 16;
+  const std::size_t per_group = static_cast<std::size_t>(tensor.group) / 16;
+  std::vector<float> scale(n), minimum(n);
+  for (std::size_t i = 0; i < n; i++) {
+    scale[i] = tensor.scale[i / per_group];
+    minimum[i] = tensor.minimum.empty() ? 0 : tensor.minimum[i / per_group];
+  }
+  tensor.group = 16;
+  tensor.scale = std::move(scale);
+  tensor.minimum = std::move(minimum);
+  tensor.format = kernels::DType::Q8_G;
+}
+
+// The rows of several matrices as one, one matrix after another. Matrices of different types become Q8_G, which has
+// the values of all types.
+QuantisedTensor joined(std::vector<QuantisedTensor> parts) {
+  const auto same_format = [&](const QuantisedTensor& part) {
+    return part.format == parts.front().format && part.group == parts.front().group &&
+           part.minimum.empty() == parts.front().minimum.empty();
+  };
+  if (!std::ranges::all_of(parts, same_format)) std::ranges::for_each(parts, split_groups);
+  QuantisedTensor all = std::move(parts.front());
+  for (std::size_t i = 1; i < parts.size(); i++) {
+    all.shape[0] += parts[i].shape[0];
+    all.q.insert(all.q.end(), parts[i].q.begin(), parts[i].q.end());
+    all.scale.insert(all.scale.end(), parts[i].scale.begin(), parts[i].scale.end());
+    all.minimum.insert(all.minimum.end(), parts[i].minimum.begin(), parts[i].minimum.end());
+  }
+  return all;
+}
+
+Matrix packed(kernels::Device& device, const QuantisedTensor& tensor) {
+  const kernels::Ops& ops = device.ops();
+  const auto n = static_cast<int>(tensor.shape[0]), k = static_cast<int>(tensor.shape[1]);
+  const kernels::QuantisedRows rows = {
+      .q = tensor.q.data(),
+      .scale = tensor.scale.data(),
+      .minimum = tensor.minimum.empty() ? nullptr : tensor.minimum.data(),
+      .group = tensor.group};
+  Matrix m;
+  m.memory = kernels::DeviceBuffer(device, ops.packed_bytes(tensor.format, n, k), kWeights);
+  ops.pack_quantised(device, rows, n, k, tensor.format, m.memory.data());
+  m.view = {.data = m.memory.data(), .n = n, .k = k, .dtype = tensor.format};
+  return m;
+}
+
 class Loader {
  public:
   Loader(kernels::Device& device,
          const ModelConfig& config,
          const TensorSource& tensors,
-         kernels::DType dtype,
+         const WeightTypes& types,
          const std::function<bool(std::int64_t, std::int64_t)>& progress)
-      : device_(device), c_(config), tensors_(tensors), dtype_(dtype), progress_(progress) {
-    bytes_in_all_ = c_.n_params() * kernels::bytes_of(dtype);
-  }
+      : device_(device), c_(config), tensors_(tensors), types_(types), progress_(progress) {}
 
   Weights load();
   LayerWeights layer(const std::string& at);
 
  private:
   Tensor read(const std::string& name, const std::vector<std::int64_t>& shape);
+  std::optional<QuantisedTensor> read_quantised(std::initializer_list<std::string> names,
+                                                std::initializer_list<int> rows,
+                                                int n_inputs);
   Matrix matrix(std::initializer_list<std::string> names,
                 std::initializer_list<int> rows,
                 int n_inputs,
                 int n_rotated_heads = 0);
   void pair_rows(std::byte* rows, std::size_t row_bytes, int n_heads) const;
+  void pair_rows(QuantisedTensor& tensor, int n_heads) const;
   kernels::DeviceBuffer vector(std::initializer_list<std::string> names,
                                std::initializer_list<int> sizes,
                                float offset = 0);
@@ -56,28 +107,51 @@ class Loader {
   kernels::Device& device_;  // these three belong to the caller and are valid during the call
   const ModelConfig& c_;
   const TensorSource& tensors_;
-  const kernels::DType dtype_;
+  const WeightTypes types_;
   const std::function<bool(std::int64_t, std::int64_t)>& progress_;
-  std::int64_t bytes_ = 0;
-  std::int64_t bytes_in_all_ = 0;
+  std::int64_t n_loaded_ = 0;  // weights
   std::vector<std::byte> fused_;
 };
 
+void check_shape(const TensorSource& tensors,
+                 const std::string& name,
+                 const std::vector<std::int64_t>& found,
+                 const std::vector<std::int64_t>& expected) {
+  if (found == expected) return;
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: {}: found shape [{}], expected [{}]; does config.json belong to "
+                          "these weights?",
+                          tensors.path(), name, fmt::join(found, ", "), fmt::join(expected, ", ")));
+}
+
 Tensor Loader::read(const std::string& name, const std::vector<std::int64_t>& shape) {
   // Vectors are used in f32.
-  Tensor t = shape.size() < 2 ? tensors_.read(name) : tensors_.read_for(name, dtype_);
-  if (t.shape != shape)
-    throw Error(
-        ErrorCode::BadInput,
-        fmt::format("{}: {}: found shape [{}], expected [{}]; does config.json belong to "
-                    "these weights?",
-                    tensors_.path(), name, fmt::join(t.shape, ", "), fmt::join(shape, ", ")));
+  Tensor t = shape.size() < 2 ? tensors_.read(name) : tensors_.read_for(name, types_.dtype);
+  check_shape(tensors_, name, t.shape, shape);
   return t;
 }
 
+// The matrices as one, if all are quantised and will be computed so.
+std::optional<QuantisedTensor> Loader::read_quantised(std::initializer_list<std::string> names,
+                                                      std::initializer_list<int> rows,
+                                                      int n_inputs) {
+  const auto is_quantised = [&](const std::string& name) {
+    return tensors_.quantised_format(name).has_value();
+  };
+  if (!types_.as_stored || !std::ranges::all_of(names, is_quantised)) return std::nullopt;
+  std::vector<QuantisedTensor> parts;
+  const int* n = rows.begin();
+  for (const std::string& name : names) {
+    parts.push_back(*tensors_.quantised(name));
+    check_shape(tensors_, name, parts.back().shape, {*n++, n_inputs});
+  }
+  return joined(std::move(parts));
+}
+
 void Loader::report(std::int64_t n_elements) {
-  bytes_ += n_elements * kernels::bytes_of(dtype_);
-  if (progress_ && !progress_(std::min(bytes_, bytes_in_all_), bytes_in_all_))
+  n_loaded_ += n_elements;
+  const std::int64_t bytes = kernels::bytes_of(types_.dtype), all = c_.n_params() * bytes;
+  if (progress_ && !progress_(std::min(n_loaded_ * bytes, all), all))
     throw Error(ErrorCode::Cancelled, tensors_.path() + ": loading was cancelled");
 }
 
@@ -99,12 +173,27 @@ void Loader::pair_rows(std::byte* rows, std::size_t row_bytes, int n_heads) cons
   }
 }
 
+void Loader::pair_rows(QuantisedTensor& tensor, int n_heads) const {
+  const auto n_rows = static_cast<std::size_t>(tensor.shape[0]);
+  const auto pair = [&](auto& values) {
+    const std::size_t row_bytes = values.size() / n_rows * sizeof values[0];
+    if (row_bytes > 0) pair_rows(reinterpret_cast<std::byte*>(values.data()), row_bytes, n_heads);
+  };
+  pair(tensor.q), pair(tensor.scale), pair(tensor.minimum);
+}
+
 // Packs the rows of several tensors as one matrix, one tensor after another. Tensors of different types are converted to f32.
 // @param n_rotated_heads  number of leading heads (of queries, then keys) that RoPE rotates; 0: none
 Matrix Loader::matrix(std::initializer_list<std::string> names,
                       std::initializer_list<int> rows,
                       int n_inputs,
                       int n_rotated_heads) {
+  const bool moves_rows = n_rotated_heads > 0 && c_.rope.rotary_dim > 0;
+  if (auto tensor = read_quantised(names, rows, n_inputs)) {
+    if (moves_rows) pair_rows(*tensor, n_rotated_heads);
+    report(tensor->shape[0] * n_inputs);
+    return packed(device_, *tensor);
+  }
   std::vector<Tensor> parts;
   int n_outputs = 0;
   bool same_type = true;
@@ -117,7 +206,6 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
 
   const void* data = parts.front().data;
   const kernels::DType from = same_type ? parts.front().dtype : kernels::DType::F32;
-  const bool moves_rows = n_rotated_heads > 0 && c_.rope.rotary_dim > 0;
   if (parts.size() > 1 || moves_rows) {
     const auto row_bytes =
         static_cast<std::size_t>(n_inputs) * static_cast<std::size_t>(kernels::bytes_of(from));
@@ -131,7 +219,8 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
     data = fused_.data();
   }
 
-  Matrix m = packed(device_, data, from, n_outputs, n_inputs, dtype_);
+  Matrix m =
+      packed(device_, data, from, n_outputs, n_inputs, types_.as_stored ? from : types_.dtype);
   report(std::int64_t{n_outputs} * n_inputs);
   return m;
 }
@@ -213,10 +302,14 @@ Weights Loader::load() {
   w.norm = norm("model.norm");
   if (!c_.tied_embeddings) w.lm_head = matrix({"lm_head.weight"}, {c_.vocab_size}, c_.dim);
 
-  w.bytes_read =
-      w.norm.bytes() + (c_.tied_embeddings ? w.embedding.memory.bytes() : w.lm_head.memory.bytes());
+  const auto add = [&w](const Matrix& m) {
+    w.bytes_read += m.memory.bytes();
+    w.n_multiplied += std::int64_t{m.view.n} * m.view.k;
+  };
+  w.bytes_read = w.norm.bytes();
+  add(c_.tied_embeddings ? w.embedding : w.lm_head);
   for (const LayerWeights& l : w.layers) {
-    for (const Matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) w.bytes_read += m->memory.bytes();
+    for (const Matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) add(*m);
     for (const kernels::DeviceBuffer* v :
          {&l.attn_norm, &l.mlp_norm, &l.attn_post_norm, &l.mlp_post_norm, &l.head_norms,
           &l.qkv_bias, &l.out_bias, &l.gate_up_bias, &l.down_bias})
@@ -239,15 +332,15 @@ LayerWeights load_layer(kernels::Device& device,
                         const std::string& at,
                         kernels::DType dtype) {
   const std::function<bool(std::int64_t, std::int64_t)> no_progress;
-  return Loader(device, config, tensors, dtype, no_progress).layer(at);
+  return Loader(device, config, tensors, {.dtype = dtype}, no_progress).layer(at);
 }
 
 Weights load_weights(kernels::Device& device,
                      const ModelConfig& config,
                      const TensorSource& tensors,
-                     kernels::DType dtype,
+                     const WeightTypes& types,
                      const std::function<bool(std::int64_t, std::int64_t)>& progress) {
-  return Loader(device, config, tensors, dtype, progress).load();
+  return Loader(device, config, tensors, types, progress).load();
 }
 
 }  // namespace engine

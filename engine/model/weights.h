@@ -38,11 +38,19 @@ struct Weights {
   std::vector<LayerWeights> layers;
   // packed bytes that a forward reads: all weights except an untied embedding
   std::int64_t bytes_read = 0;
+  std::int64_t n_multiplied = 0;  // elements of the matrices that a forward multiplies by
 
   /// The output matrix, [vocab_size, dim].
   const kernels::PackedMatrix& head() const {
     return lm_head.view.data ? lm_head.view : embedding.view;
   }
+};
+
+/// The types in which weights are computed.
+struct WeightTypes {
+  kernels::DType dtype = kernels::DType::BF16;
+  /// True: quantised matrices stay quantised, and others keep their own type; the device has pack_quantised.
+  bool as_stored = false;
 };
 
 /// Packs a tensor of two dimensions.
@@ -57,14 +65,14 @@ LayerWeights load_layer(kernels::Device& device,
                         kernels::DType dtype);
 
 /// Reads and packs all weights. At most one combined matrix of a layer is in host memory at a time.
-/// @param progress  receives the bytes packed so far and the total, counted in `dtype`; false
+/// @param progress  receives the bytes packed so far and the total, counted in types.dtype; false
 ///                  cancels
 /// @throws Error(Cancelled)  if progress returned false
 /// @throws Error(BadInput)   if a tensor is missing or has another shape, or a file became shorter
 Weights load_weights(kernels::Device& device,
                      const ModelConfig& config,
                      const TensorSource& tensors,
-                     kernels::DType dtype,
+                     const WeightTypes& types,
                      const std::function<bool(std::int64_t, std::int64_t)>& progress);
 
 }  // namespace engine

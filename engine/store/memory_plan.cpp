@@ -11,7 +11,9 @@
 
 #include "engine/base/types.h"
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/opened_model.h"
 #include "engine/decode/step/prefill_blocks.h"
+#include "kernels/device.h"
 
 namespace engine {
 namespace {
@@ -149,6 +151,25 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   return {.weights = size * (without_layers + layer * config.n_layers),
           .workspace = size * largest + sizeof(float) * n_rows * row,
           .cache_per_token = 2 * size * kv * config.n_layers};
+}
+
+MemoryPlan memory_plan_as_stored(const ModelFiles& files, const kernels::Ops& ops) {
+  MemoryPlan plan = memory_plan(files.config, kernels::DType::F16);
+  for (const TensorSpec& spec : tensors_of(files.config)) {
+    const auto format = files.tensors->quantised_format(spec.name);
+    if (!format) continue;
+    const double as_f16 = static_cast<double>(kernels::bytes_of(kernels::DType::F16)) *
+                          static_cast<double>(spec.shape[0]) * static_cast<double>(spec.shape[1]);
+    plan.weights += static_cast<double>(ops.packed_bytes(*format, static_cast<int>(spec.shape[0]),
+                                                         static_cast<int>(spec.shape[1]))) -
+                    as_f16;
+  }
+  return plan;
+}
+
+MemoryPlan default_memory_plan(const ModelFiles& files) {
+  return files.quantised ? memory_plan_as_stored(files, kernels::cpu_ops())
+                         : memory_plan(files.config, files.stored_dtype);
 }
 
 MemoryPlan gpu_memory_plan(const ModelConfig& config,

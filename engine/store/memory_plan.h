@@ -11,6 +11,7 @@
 namespace engine {
 
 struct HeadsConfig;  // engine/checkpoint/heads_files.h
+struct ModelFiles;   // engine/checkpoint/opened_model.h
 
 /// Numbers of bytes, as doubles, because an extreme scale may need more than 2^63.
 struct MemoryPlan {
@@ -32,6 +33,10 @@ inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
 /// @param config  the scaled configuration, if the model will be scaled
 /// @param dtype   of weights and cache
 MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype);
+/// The plan of a model on the CPU whose quantised matrices stay quantised (LoadOptions::as_stored); its cache is f16.
+MemoryPlan memory_plan_as_stored(const ModelFiles& files, const kernels::Ops& ops);
+/// The plan of a model by default on the CPU: as_stored if its weights are quantised, else in its own type.
+MemoryPlan default_memory_plan(const ModelFiles& files);
 /// The plan of a model on a GPU. It contains the packed matrices, the first eight cache pages, and
 /// for prefill forwards of 256 rows and steps of at most 128 rows the row buffers, staged keys and
 /// values, logits and scratch memory. It does not contain further pages, CUDA graphs and copies for

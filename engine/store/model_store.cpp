@@ -27,11 +27,20 @@ kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
   return *dtype;
 }
 
+/// Sets the types of weights and cache, after the scale. Quantised weights are computed as stored where the device can.
+void set_types(const ModelRequest& request, const ModelFiles& files, LoadOptions& options) {
+  options.dtype = dtype_of(request.dtype, files.stored_dtype);
+  options.as_stored = request.dtype.empty() && files.quantised && options.scale == ModelScale{} &&
+                      kernels::is_cpu(request.device);
+  if (options.as_stored) options.dtype = kernels::DType::F16;
+}
+
 bool is_on(const LoadedModel& model, const kernels::Device& device) {
   return model.model->device().name() == device.name();
 }
 
 MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options, kernels::Device& device) {
+  if (options.as_stored) return memory_plan_as_stored(files, device.ops());
   const ModelConfig config = scaled(files.config, options.scale);
   return kernels::is_cpu(device.name())
              ? memory_plan(config, options.dtype)
@@ -241,12 +250,14 @@ ModelStore::Wanted ModelStore::open(const ModelRequest& request) const {
   if (std::string notice = ambiguous_name_notice(request.model, assets_dir_); !notice.empty())
     wanted.files.notices.push_back(std::move(notice));
   LoadOptions& options = wanted.options;
-  options.dtype = dtype_of(request.dtype, wanted.files.stored_dtype);
   // "auto" scales a model to the processor's cache; on a GPU it means no scaling.
   if (request.scale != "auto")
     options.scale = scale_from(request.scale);
   else if (kernels::is_cpu(request.device))
-    options.scale = auto_scale(wanted.files.config, options.dtype, last_level_cache_bytes());
+    options.scale =
+        auto_scale(wanted.files.config, dtype_of(request.dtype, wanted.files.stored_dtype),
+                   last_level_cache_bytes());
+  set_types(request, wanted.files, options);
   return wanted;
 }
 
@@ -378,7 +389,7 @@ ModelLoaded describe(const LoadedModel& loaded) {
   event.t = now_ns();
   event.model = loaded.id;
   event.name = model.name();
-  event.dtype = kernels::name_of(model.dtype());
+  event.dtype = model.weight_type();
   event.device = model.device().name();
   event.ops = model.device().ops().name;
   if (!model.device().title().empty()) event.ops += " on " + model.device().title();

@@ -65,11 +65,11 @@ std::string licence_of(const engine::ModelFiles& files) {
 
 /// Says why a model does not fit in memory; empty if it fits.
 std::string why_too_large(const engine::ModelFiles& files) {
-  const double needed = engine::memory_plan(files.config, files.stored_dtype).needed();
+  const double needed = engine::default_memory_plan(files).needed();
   const auto available = static_cast<double>(engine::available_memory_bytes());
   if (needed <= available) return {};
   return fmt::format("needs {} of memory as {}, {} are available", engine::size_words(needed),
-                     kernels::name_of(files.stored_dtype), engine::size_words(available));
+                     engine::stored_type_name(files), engine::size_words(available));
 }
 
 json json_of(const ListedModel& model) {
@@ -124,7 +124,7 @@ std::optional<engine::ModelFiles> describe_model(ListedModel& model,
   model.bytes = weight_bytes(model.path);
   try {
     engine::ModelFiles files = engine::open_model(engine::model_in_folder(model.path), options);
-    model.type = files.quantised ? files.stored_type : kernels::name_of(files.stored_dtype);
+    model.type = engine::stored_type_name(files);
     model.architecture = files.config.model_type;
     model.n_params = files.config.n_params();
     model.context = files.config.max_seq_len;

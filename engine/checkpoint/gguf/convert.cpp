@@ -32,10 +32,6 @@ GgmlType type_of(kernels::DType dtype) {
   return GgmlType::F32;
 }
 
-bool is_quantised(GgmlType type) {
-  return info_of(type).block_size > 1;
-}
-
 std::int64_t bytes_in(const std::vector<std::int64_t>& shape, const GgmlTypeInfo& type) {
   std::int64_t n = 1;
   for (const std::int64_t dim : shape) n *= dim;

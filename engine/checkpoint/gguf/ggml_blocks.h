@@ -8,8 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/checkpoint/gguf/ggml_types.h"
+#include "engine/checkpoint/tensor_source.h"
 
 namespace engine {
 
@@ -17,6 +19,12 @@ namespace engine {
 /// @param blocks  data of the type, any alignment
 /// @param out     receives as many elements as the blocks hold
 void dequantise(GgmlType type, std::string_view blocks, float* out);
+
+/// The format of packed weights that has the values of a quantised type.
+kernels::DType packed_format(GgmlType type);
+/// Unpacks whole blocks of a quantised type. Values are those of dequantise().
+/// @param shape  of the matrix that the blocks hold
+QuantisedTensor unpack(GgmlType type, std::string_view blocks, std::vector<std::int64_t> shape);
 
 /// The types that quantise() writes: F32, F16, BF16, Q8_0, Q4_0, Q4_1.
 std::span<const GgmlType> writable_ggml_types();

@@ -47,6 +47,10 @@ const char* name_of(GgmlType type) {
   return info_of(type).name;
 }
 
+bool is_quantised(GgmlType type) {
+  return info_of(type).block_size > 1;
+}
+
 std::string readable_ggml_types() {
   std::string names;
   for (const GgmlTypeInfo& type : kTypes)

@@ -40,6 +40,8 @@ const GgmlTypeInfo* ggml_type_info(std::uint32_t number);
 const GgmlTypeInfo& info_of(GgmlType type);
 /// "Q4_K".
 const char* name_of(GgmlType type);
+/// True if elements are stored as small integers in blocks.
+bool is_quantised(GgmlType type);
 /// The readable types, for messages: "F32, F16, ...".
 std::string readable_ggml_types();
 

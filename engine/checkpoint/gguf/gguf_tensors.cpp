@@ -137,6 +137,16 @@ Tensor with_separate_pairs(const Tensor& tensor, int n_heads) {
   return out;
 }
 
+// The same for an array with equally many values per row.
+template <class T>
+void separate_pairs_of(std::vector<T>& values, std::int64_t n_rows, int n_heads) {
+  std::vector<T> moved(values.size());
+  const auto n = static_cast<std::size_t>(n_rows);
+  separate_pairs(reinterpret_cast<const char*>(values.data()),
+                 reinterpret_cast<char*>(moved.data()), n, values.size() / n * sizeof(T), n_heads);
+  values = std::move(moved);
+}
+
 Tensor without_offset(const Tensor& tensor, float offset) {
   Tensor out = allocated(kernels::DType::F32, tensor.shape);
   auto* values = reinterpret_cast<float*>(memory_of(out));
@@ -212,6 +222,28 @@ StoredTensor GgufTensors::stored(const std::string& name) const {
   };
   return {at.tensor->type->name, at.tensor->shape, at.tensor->bytes,
           std::shared_ptr<const void>(at.tensor->bytes.data(), release)};
+}
+
+std::optional<kernels::DType> GgufTensors::quantised_format(const std::string& name) const {
+  const Entry& at = entry(name);
+  const auto type = static_cast<GgmlType>(at.tensor->type->number);
+  if (!is_quantised(type) || at.tensor->shape.size() != 2 || at.offset != 0) return std::nullopt;
+  return packed_format(type);
+}
+
+std::optional<QuantisedTensor> GgufTensors::quantised(const std::string& name) const {
+  if (!quantised_format(name)) return std::nullopt;
+  const Entry& at = entry(name);
+  const auto type = static_cast<GgmlType>(at.tensor->type->number);
+  at.file->check();
+  QuantisedTensor out = unpack(type, at.tensor->bytes, at.tensor->shape);
+  at.file->release(*at.tensor);
+  if (at.n_interleaved_heads > 0) {
+    separate_pairs_of(out.q, out.shape[0], at.n_interleaved_heads);
+    separate_pairs_of(out.scale, out.shape[0], at.n_interleaved_heads);
+    separate_pairs_of(out.minimum, out.shape[0], at.n_interleaved_heads);
+  }
+  return out;
 }
 
 const GgmlTypeInfo& GgufTensors::main_type() const {

@@ -29,6 +29,8 @@ class GgufTensors : public TensorSource {
   std::string path() const override { return files_.front()->path(); }
   void check() const override;
   StoredTensor stored(const std::string& name) const override;
+  std::optional<kernels::DType> quantised_format(const std::string& name) const override;
+  std::optional<QuantisedTensor> quantised(const std::string& name) const override;
 
   /// The files.
   const std::vector<std::shared_ptr<const GgufFile>>& parts() const { return files_; }
