@@ -58,5 +58,12 @@ TEST(Needs, a_present_program_changes_nothing) {
   }
 }
 
+TEST(Needs, a_condition_is_evaluated_once) {
+  int n = 0;
+  const auto takes_one = [&n] { NEEDS(n++ == 0, "the first call alone finds it"); };
+  takes_one();
+  EXPECT_EQ(n, 1);
+}
+
 }  // namespace
 }  // namespace tests

@@ -7,6 +7,7 @@
 
 #include "engine/decode/verify/sampling.h"
 #include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/quantised_model.h"
 #include "tests/support/models/tiny_transformer.h"
 
 namespace engine::test {
@@ -73,6 +74,37 @@ TEST(Transformer, every_decoder_is_bit_identical_to_plain_decoding) {
         if (!is_textbook(job)) {
           EXPECT_LE(found.n_steps, ar.n_steps) << what;
         }
+        n_accepted += found.n_accepted;
+      }
+    }
+  }
+  EXPECT_GT(n_accepted, 1000) << "too few accepted guesses for a meaningful test";
+}
+
+// Matrices of all types with blocks of 32, fused from equal and from different types.
+TEST(Transformer, every_decoder_is_bit_identical_with_quantised_weights) {
+  ModelConfig config = tiny_config();
+  config.hidden_dim = 64;
+  ModelConfig small = config;
+  small.n_layers = 1;
+  const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3};
+  std::int64_t n_accepted = 0;
+  for (const auto& types : {std::vector{GgmlType::Q4_0},
+                            {GgmlType::Q8_0},
+                            {GgmlType::Q4_1, GgmlType::Q5_1, GgmlType::IQ4_NL, GgmlType::Q5_0}}) {
+    const ModelFiles files = quantised_model(config, types, 7),
+                     first = quantised_model(small, types, 7);
+    for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
+      const auto device = kernels::open_cpu(2, *ops);
+      const LoadOptions options{.dtype = kernels::DType::F16, .as_stored = true};
+      const auto model = Model::load(*device, files, options);
+      const auto draft = Model::load(*device, first, options);
+      for (const Job& job : settings(*draft)) {
+        const Outcome found = run(*model, prompt, job), ar = run_ar(*model, prompt, job);
+        const std::string what =
+            std::string(ops->name) + " " + files.stored_type + " " + described(job);
+        ASSERT_EQ(found.tokens, ar.tokens) << what;
+        ASSERT_EQ(scores_of(found), scores_of(ar)) << what;
         n_accepted += found.n_accepted;
       }
     }
