@@ -55,6 +55,8 @@ std::list<InstructionSet> find_sets() {
       !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
     return sets;
   add("avx512", avx512_kernels());
+  if (!has_bit(7, 0, 'c', 11)) return sets;  // AVX512-VNNI
+  add("avx512_vnni", avx512_vnni_kernels());
   if (!has_bit(7, 1, 'a', 5)) return sets;  // AVX512-BF16
   add("avx512_bf16", avx512_bf16_kernels());
   if (may_use_tiles()) add("amx_bf16", amx_bf16_kernels());

@@ -2,7 +2,7 @@
 // set include only this header and the *_body.h files; other files, with threads, checks and
 // planning, are compiled for the baseline processor.
 //   dtypes  storage types are numbered as in kernels::DType: 0 f32, 1 f16, 2 bf16, then the quantised types of
-//           kernels/cpu/quantised_layout.h
+//           kernels/cpu/quantised/layout.h
 //   panels  16 outputs side by side. f32: 16 floats per k; f16: 16 halves per k, k even; bf16: one 64-byte line per pair of
 //           k, k a multiple of 32 (AMX's tile layout)
 #pragma once
@@ -138,9 +138,11 @@ const CpuKernels& scalar_kernels();
 const CpuKernels& avx2_kernels();
 /// AVX-512 F, BW, VL and DQ.
 const CpuKernels& avx512_kernels();
-/// AVX-512 with vdpbf16ps for bf16 weights.
+/// AVX-512 with VNNI for quantised weights.
+const CpuKernels& avx512_vnni_kernels();
+/// AVX-512 with VNNI, and with vdpbf16ps for bf16 weights.
 const CpuKernels& avx512_bf16_kernels();
-/// AVX-512 with AMX tiles for bf16 weights.
+/// AVX-512 with VNNI, and with AMX tiles for bf16 weights.
 const CpuKernels& amx_bf16_kernels();
 
 }  // namespace kernels::cpu

@@ -6,7 +6,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/quantised.h"
+#include "kernels/cpu/quantised/pack.h"
 #include "kernels/error.h"
 
 namespace kernels::cpu {

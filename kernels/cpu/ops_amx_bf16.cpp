@@ -1,4 +1,4 @@
-// AMX: multiplies bf16 weights by tiles of 16 rows x 32 k x 16 outputs; everything else is AVX-512. The 16 lines of a panel
+// AMX: multiplies bf16 weights by tiles of 16 rows x 32 k x 16 outputs; everything else is AVX-512 with VNNI. The 16 lines of a panel
 // are a weight tile. An output sums its tiles in order of k, and inside a tile in the processor's fixed order. Tile t always
 // holds k in [32 t, 32 t + 32), so neither other rows nor zeros appended to k change a bit (batch invariance).
 #include "kernels/cpu/vec_avx512.h"
@@ -204,7 +204,7 @@ std::int64_t probe_tiles(std::int64_t rounds, float* result) {
 }
 
 CpuKernels table_with_tiles() {
-  CpuKernels table = avx512_kernels();
+  CpuKernels table = avx512_vnni_kernels();
   table.matmul[2] = {tiles_bytes, prepare_tiles, multiply_tiles};
   table.probe_multiply[2] = probe_tiles;
   return table;

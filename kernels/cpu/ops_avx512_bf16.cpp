@@ -1,4 +1,4 @@
-// AVX-512 with vdpbf16ps: multiplies bf16 weights two k at a time; everything else is AVX-512.
+// AVX-512 with vdpbf16ps: multiplies bf16 weights two k at a time; everything else is AVX-512 with VNNI.
 #include "kernels/cpu/vec_avx512.h"
 //
 #include "kernels/cpu/math_body.h"
@@ -64,7 +64,7 @@ std::int64_t probe_pairs(std::int64_t rounds, float* result) {
 }
 
 CpuKernels table_with_pairs() {
-  CpuKernels table = avx512_kernels();
+  CpuKernels table = avx512_vnni_kernels();
   table.matmul[2] = {prepared_bytes<MulPairs>, prepare_pairs, multiply_panels<MulPairs>};
   table.probe_multiply[2] = probe_pairs;
   return table;

@@ -1,10 +1,9 @@
-// The table of an instruction set's loops. Include it last.
+// The table of an instruction set's loops, except those of quantised products. Include it last.
 #pragma once
 
 #include "kernels/cpu/attention_body.h"
 #include "kernels/cpu/matmul_body.h"
 #include "kernels/cpu/pick_body.h"
-#include "kernels/cpu/quantised_body.h"
 #include "kernels/cpu/rows_body.h"
 
 namespace kernels::cpu {
@@ -35,8 +34,7 @@ CpuKernels table_of_bodies() {
   table.noisy_scores = noisy_scores_of;
   table.find_above = find_above_of;
   table.probe_read = probe_read_body;
-  for (int type = 0; type < kFirstQuantised; type++) table.probe_multiply[type] = probe_fma_body;
-  add_quantised(table);
+  for (int type = 0; type < 3; type++) table.probe_multiply[type] = probe_fma_body;
   return table;
 }
 

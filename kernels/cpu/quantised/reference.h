@@ -2,23 +2,26 @@
 // sums are exact; f32 sums take the blocks in order of k, with the same operations in every instruction set:
 //   dot = sum of (q + offset) * x - offset * sum of x    for each group of a block, int32
 //   sum = fma(f32(dot) * x_scale, w_scale, sum), then sum = fma(minimum, x_scale * sum of x, sum)
-// So all instruction sets give the same bits. The loops below are the reference.
+// So all instruction sets give the same bits, and a row's bits do not depend on other rows. The loops of this file are the
+// reference; blocks.h has the fast ones.
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/matmul_body.h"
-#include "kernels/cpu/quantised_layout.h"
+#include "kernels/cpu/quantised/layout.h"
 
 namespace kernels::cpu {
 namespace {
 
+/// A quantised type's sizes; kType counts from kFirstQuantised.
 template <int kType>
 struct Quantised {
   static constexpr QuantisedType kIs = kQuantisedTypes[kType];
   static constexpr int kGroups = kIs.groups;
   static constexpr int kLineBytes = kIs.nibbles ? 256 : 512;
-  static constexpr int kValueBytes = kIs.halves ? 2 : 4;
-  static constexpr int kScaleBytes = kGroups * kPanel * kValueBytes * (kIs.minimum ? 2 : 1);
+  static constexpr int kValuesBytes = kPanel * (kIs.halves ? 2 : 4);
+  static constexpr int kGroupBytes = kValuesBytes * (kIs.minimum ? 2 : 1);
+  static constexpr int kBlockBytes = kLineBytes + kGroups * kGroupBytes;
   static constexpr bool kCorrects = kIs.offset != 0;
 
   /// The prepared activations of a block of one row.
@@ -40,7 +43,7 @@ inline std::int32_t rounded_bits(float x) {
 struct BlockScale {
   float scale, inverse;
 };
-// The scale is max |x| / 127. Blocks below 2^-100 become 0, as their inverse may overflow.
+// The scale is max |x| / 127. Blocks below 2^-100 become 0, because their inverse may overflow.
 inline BlockScale scale_of(const float* x) {
   std::int32_t top = 0;
   for (int i = 0; i < kBlock; i++) {
@@ -56,8 +59,9 @@ inline BlockScale scale_of(const float* x) {
 template <class Q>
 inline void quantise_block(const float* x, typename Q::Input& to) {
   const auto [scale, inverse] = scale_of(x);
-  std::int32_t q[kBlock];
-  for (int i = 0; i < kBlock; i++) q[i] = inverse != 0 ? rounded_bits(x[i] * inverse) : 0;
+  std::int32_t q[kBlock] = {};
+  if (inverse != 0)
+    for (int i = 0; i < kBlock; i++) q[i] = rounded_bits(x[i] * inverse);
   for (int i = 0; i < kBlock; i++) to.q[i] = static_cast<std::int8_t>(q[i]);
   to.scale = scale;
   for (int group = 0; group < Q::kGroups; group++) {
@@ -77,8 +81,17 @@ std::int64_t quantised_input_bytes(int n_rows, int k) {
          static_cast<int>(sizeof(typename Q::Input));
 }
 
-// Writes [block of rows, block of k, row of the block].
-template <class Q>
+/// Blocks of rows, of kRows at most.
+template <int kRows>
+struct RowBlocks {
+  explicit RowBlocks(int rows) : n_rows(rows), n((rows + kRows - 1) / kRows) {}
+  int begin(int block) const { return block_begin(block, n, n_rows); }
+  int size(int block) const { return begin(block + 1) - begin(block); }
+  int n_rows, n;
+};
+
+/// Prepares activations as [block of rows, block of k, row of the block].
+template <class Q, int kRows>
 void quantise_rows(const float* x,
                    std::int64_t x_stride,
                    int n_rows,
@@ -87,10 +100,9 @@ void quantise_rows(const float* x,
                    int n_parts,
                    void* prepared) {
   const int n_k = k / kBlock;
-  const int n_blocks = n_blocks_of(n_rows);
-  for (int block = 0; block < n_blocks; block++) {
-    const int begin = block_begin(block, n_blocks, n_rows);
-    const int rows = block_begin(block + 1, n_blocks, n_rows) - begin;
+  const RowBlocks<kRows> blocks(n_rows);
+  for (int block = 0; block < blocks.n; block++) {
+    const int begin = blocks.begin(block), rows = blocks.size(block);
     auto* to = static_cast<typename Q::Input*>(prepared) + static_cast<std::int64_t>(begin) * n_k;
     for (int r = 0; r < rows; r++) {
       if ((begin + r) % n_parts != part) continue;
@@ -101,7 +113,7 @@ void quantise_rows(const float* x,
 }
 
 template <class Q>
-inline F load_scales(const char* p) {
+inline F load_values(const char* p) {
   if constexpr (Q::kIs.halves)
     return f_load_f16(reinterpret_cast<const std::uint16_t*>(p));
   else
@@ -110,8 +122,9 @@ inline F load_scales(const char* p) {
 
 // The exact integer sums of a group for the 16 outputs.
 template <class Q>
-inline I group_dots(const std::uint8_t* lines, const typename Q::Input& x, int group) {
+inline I group_dots(const char* block, const typename Q::Input& x, int group) {
   constexpr int kSize = kBlock / Q::kGroups;
+  const auto* lines = reinterpret_cast<const std::uint8_t*>(block);
   std::uint32_t dots[kPanel];
   for (int lane = 0; lane < kPanel; lane++) {
     std::int32_t dot = 0;
@@ -128,17 +141,14 @@ inline I group_dots(const std::uint8_t* lines, const typename Q::Input& x, int g
 }
 
 template <class Q>
-inline F add_block(F total, const char* lines, const char* scales, const typename Q::Input& x) {
-  constexpr int kStep = kPanel * Q::kValueBytes;
-  for (int group = 0; group < Q::kGroups; group++) {
-    const I dots = group_dots<Q>(reinterpret_cast<const std::uint8_t*>(lines), x, group);
-    total = f_fma(f_mul(f_of_int(dots), f_set(x.scale)), load_scales<Q>(scales), total);
-    scales += kStep;
-    if constexpr (Q::kIs.minimum) {
-      total = f_fma(load_scales<Q>(scales),
+inline F add_block(F total, const char* block, const typename Q::Input& x) {
+  const char* values = block + Q::kLineBytes;
+  for (int group = 0; group < Q::kGroups; group++, values += Q::kGroupBytes) {
+    const F dots = f_of_int(group_dots<Q>(block, x, group));
+    total = f_fma(f_mul(dots, f_set(x.scale)), load_values<Q>(values), total);
+    if constexpr (Q::kIs.minimum)
+      total = f_fma(load_values<Q>(values + Q::kValuesBytes),
                     f_set(__builtin_bit_cast(float, x.words[Q::kFirstSum + group])), total);
-      scales += kStep;
-    }
   }
   return total;
 }
@@ -146,54 +156,45 @@ inline F add_block(F total, const char* lines, const char* scales, const typenam
 template <class Q>
 void multiply_reference(const MatmulCall& call, int first, int last) {
   const int n_k = call.k / kBlock;
-  const int n_blocks = n_blocks_of(call.n_rows);
   for (int panel = first; panel < last; panel++) {
-    const char* lines = static_cast<const char*>(call.panels) + panel * call.panel_bytes;
-    const char* scales = lines + static_cast<std::int64_t>(n_k) * Q::kLineBytes;
-    for (int block = 0; block < n_blocks; block++) {
-      const int begin = block_begin(block, n_blocks, call.n_rows);
-      const int rows = block_begin(block + 1, n_blocks, call.n_rows) - begin;
-      const auto* x = static_cast<const typename Q::Input*>(call.prepared) +
-                      static_cast<std::int64_t>(begin) * n_k;
-      for (int r = 0; r < rows; r++) {
-        F total = f_set(0);
-        for (int b = 0; b < n_k; b++)
-          total = add_block<Q>(total, lines + b * Q::kLineBytes, scales + b * Q::kScaleBytes,
-                               x[b * rows + r]);
-        write_sums(call, begin + r, panel, total);
-      }
+    const char* blocks = static_cast<const char*>(call.panels) + panel * call.panel_bytes;
+    const auto* x = static_cast<const typename Q::Input*>(call.prepared);
+    for (int r = 0; r < call.n_rows; r++) {
+      F total = f_set(0);
+      for (int b = 0; b < n_k; b++) total = add_block<Q>(total, blocks + b * Q::kBlockBytes, *x++);
+      write_sums(call, r, panel, total);
     }
   }
 }
 
-// Multiplies a block of 16 outputs that stays in the first-level cache.
+// Multiplies one block of 16 outputs again and again.
 template <class Q>
-std::int64_t probe_quantised(std::int64_t rounds, float* result) {
-  const char lines[Q::kLineBytes] = {1}, scales[Q::kScaleBytes] = {};
+std::int64_t probe_reference(std::int64_t rounds, float* result) {
+  const char block[Q::kBlockBytes] = {1};
   typename Q::Input x = {};
   F total = f_set(*result);
   for (std::int64_t round = 0; round < rounds; round++) {
     x.q[0] = static_cast<std::int8_t>(round);
-    total = add_block<Q>(total, lines, scales, x);
+    total = add_block<Q>(total, block, x);
   }
   *result = f_sum(total);
   return rounds * kPanel * kBlock;
 }
 
-template <int kType>
-void add_reference(CpuKernels& table) {
-  using Q = Quantised<kType>;
-  table.matmul[kFirstQuantised + kType] = {quantised_input_bytes<Q>, quantise_rows<Q>,
+template <class Q>
+struct ReferenceKernel {
+  static constexpr MatmulKernel kMatmul = {quantised_input_bytes<Q>, quantise_rows<Q, 1>,
                                            multiply_reference<Q>};
-  table.probe_multiply[kFirstQuantised + kType] = probe_quantised<Q>;
-}
+  static constexpr auto kProbe = probe_reference<Q>;
+};
 
+/// Fills a table's quantised types with Kernel<Quantised<type>>.
+template <template <class> class Kernel, int kType = 0>
 void add_quantised(CpuKernels& table) {
-  add_reference<0>(table);
-  add_reference<1>(table);
-  add_reference<2>(table);
-  add_reference<3>(table);
-  add_reference<4>(table);
+  using Made = Kernel<Quantised<kType>>;
+  table.matmul[kFirstQuantised + kType] = Made::kMatmul;
+  table.probe_multiply[kFirstQuantised + kType] = Made::kProbe;
+  if constexpr (kType + 1 < kQuantisedCount) add_quantised<Kernel, kType + 1>(table);
 }
 
 }  // namespace

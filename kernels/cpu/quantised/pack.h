@@ -1,7 +1,7 @@
-// Packing and reading back of quantised weights; the layout is in quantised_layout.h.
+// Packing and reading back of quantised weights; the layout is in layout.h.
 #pragma once
 
-#include "kernels/cpu/quantised_layout.h"
+#include "kernels/cpu/quantised/layout.h"
 #include "kernels/ops.h"
 
 namespace kernels::cpu {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/quantised.h"
+#include "kernels/cpu/quantised/pack.h"
 
 #include <cmath>
 #include <cstring>
@@ -23,9 +23,13 @@ int group_bytes(const QuantisedType& type) {  // the scales and minima of a grou
   return kPanel * value_bytes(type) * (type.minimum ? 2 : 1);
 }
 
-const char* group_in(const char* panel, const QuantisedType& type, int k, int group) {
-  return panel + std::int64_t{k / kBlock} * line_bytes(type) +
-         std::int64_t{group} * group_bytes(type);
+int block_bytes(const QuantisedType& type) {
+  return line_bytes(type) + type.groups * group_bytes(type);
+}
+
+const char* group_in(const char* panel, const QuantisedType& type, int group) {
+  return panel + std::int64_t{group / type.groups} * block_bytes(type) + line_bytes(type) +
+         group % type.groups * group_bytes(type);
 }
 
 // The byte of input j of a lane, and by how many bits its q is shifted.
@@ -36,7 +40,7 @@ struct Place {
 Place place_of(const QuantisedType& type, int lane, int j) {
   const int in_block = j % kBlock;
   const int in_lines = type.nibbles ? in_block % 16 : in_block;
-  const std::int64_t block = std::int64_t{j / kBlock} * line_bytes(type);
+  const std::int64_t block = std::int64_t{j / kBlock} * block_bytes(type);
   return {block + in_lines / 4 * 64 + lane * 4 + in_lines % 4,
           type.nibbles && in_block >= 16 ? 4 : 0};
 }
@@ -83,7 +87,7 @@ bool pack_scales(
   bool exact = true;
   for (int group = 0; group < k / size; group++) {
     const std::int64_t from = std::int64_t{row} * (k / w.group) + group * size / w.group;
-    char* to = const_cast<char*>(group_in(packed, type, k, group));
+    char* to = const_cast<char*>(group_in(packed, type, group));
     exact &= put_value(to, type, lane, w.scale[from]);
     if (type.minimum)
       exact &= put_value(to, type, kPanel + lane, w.minimum ? w.minimum[from] : -0.0f);
@@ -95,8 +99,7 @@ bool pack_scales(
 
 std::int64_t quantised_panel_bytes(DType dtype, int k) {
   const QuantisedType& type = type_of(dtype);
-  const int block = line_bytes(type) + type.groups * group_bytes(type);
-  return (std::int64_t{k / kBlock} * block + 63) / 64 * 64;
+  return (std::int64_t{k / kBlock} * block_bytes(type) + 63) / 64 * 64;
 }
 
 void check_quantised_rows(const QuantisedRows& w, int n, int k, DType to) {
@@ -127,7 +130,7 @@ void dequantise_output(const char* panel, DType dtype, int k, int lane, float* t
     const Place place = place_of(type, lane, j);
     const auto byte = static_cast<std::uint8_t>(panel[place.byte]);
     const auto q = static_cast<float>((byte >> place.shift & most) - type.offset);
-    const char* group = group_in(panel, type, k, j / size);
+    const char* group = group_in(panel, type, j / size);
     to[j] = value_at(group, type, lane) * q;
     if (type.minimum) to[j] += value_at(group, type, kPanel + lane);
   }

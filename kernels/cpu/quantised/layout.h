@@ -1,5 +1,5 @@
 // The packed layout of quantised weights, shared by packing and by the loops of every instruction set.
-//   panel   16 outputs: the lines of all blocks of 32 k, then the scales of all blocks; padded to 64 bytes
+//   panel   16 outputs: blocks of 32 k, each with its lines and then its scales; padded to 64 bytes
 //   lines   8 bits: line g (64 bytes) of a block holds q of k = 4g + j in byte 4 lane + j, 8 lines. 4 bits: 4 lines; the
 //           low nibble of that byte is k = 4g + j, the high nibble k = 16 + 4g + j
 //   q       is stored unsigned, as q + offset
