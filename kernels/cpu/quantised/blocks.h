@@ -10,8 +10,10 @@
 namespace kernels::cpu {
 namespace {
 
-constexpr int kChunkBlocks = 16;   // most blocks of k in a chunk
+constexpr int kChunkBlocks = 24;   // most blocks of k in a chunk
 constexpr int kSummedBlocks = 16;  // most blocks of rows whose sums are kept for a panel
+
+constexpr std::int64_t kFarAhead = 8192;
 
 /// Memory to prefetch, some lines for each block of k.
 struct NextLines {
@@ -25,8 +27,11 @@ inline void prefetch_some(NextLines& ahead) {
 
 // Adds n_k blocks of a panel to sums [kRows, 16].
 template <class Q, class Lanes, int kRows>
-void multiply_rows(
-    const char* block, const typename Q::Input* x, int n_k, NextLines ahead, float* sums) {
+void multiply_rows(const char* block,
+                   const typename Lanes::template Input<Q>* x,
+                   int n_k,
+                   NextLines ahead,
+                   float* sums) {
   constexpr int kParts = Lanes::kParts, kWidth = kPanel / kParts;
   constexpr int kLines = Q::kLineBytes / 64 / Q::kGroups;  // of a group
   for (int b = 0; b < n_k; b++, block += Q::kBlockBytes, x += kRows) {
@@ -64,11 +69,12 @@ void multiply_rows(
   }
 }
 
-template <class Q>
-using RowsFunction = void (*)(const char*, const typename Q::Input*, int, NextLines, float*);
+template <class Q, class Lanes>
+using RowsFunction =
+    void (*)(const char*, const typename Lanes::template Input<Q>*, int, NextLines, float*);
 
 template <class Q, class Lanes, int kRows = Lanes::kRows>
-RowsFunction<Q> rows_function(int n_rows) {
+RowsFunction<Q, Lanes> rows_function(int n_rows) {
   if constexpr (kRows > 1) {
     if (n_rows < kRows) return rows_function<Q, Lanes, kRows - 1>(n_rows);
   }
@@ -87,18 +93,19 @@ void multiply_panel(const MatmulCall& call,
   const int n_chunks = (n_k + kChunkBlocks - 1) / kChunkBlocks;
   const int first_row = rows.begin(first_block), n_rows = rows.begin(last_block) - first_row;
   const char* at = static_cast<const char*>(call.panels) + panel * call.panel_bytes;
-  const auto* x = static_cast<const typename Q::Input*>(call.prepared);
+  const auto* x = static_cast<const typename Lanes::template Input<Q>*>(call.prepared);
   for (int i = 0; i < n_rows * kPanel; i++) sums[i] = 0;
   for (int chunk = 0; chunk < n_chunks; chunk++) {
     const int begin = block_begin(chunk, n_chunks, n_k);
     const int size = block_begin(chunk + 1, n_chunks, n_k) - begin;
     const std::int64_t bytes = static_cast<std::int64_t>(size) * Q::kBlockBytes;
-    // Each pass prefetches its part of the chunk after this one.
+    // Each pass prefetches its part of the chunk after this one; a single pass, which is faster, looks further ahead.
+    const std::int64_t distance = n_passes == 1 && bytes < kFarAhead ? kFarAhead : bytes;
     const std::int64_t part = (bytes / n_passes + 127) / 64 * 64;
     const int lines = static_cast<int>((part / 64 + size - 1) / size);
     for (int pass = 0; pass < n_passes; pass++) {
       const int block = first_block + pass, row = rows.begin(block), count = rows.size(block);
-      const char* ahead = at + bytes + pass * part;
+      const char* ahead = at + distance + pass * part;
       rows_function<Q, Lanes>(count)(
           at, x + static_cast<std::int64_t>(row) * n_k + static_cast<std::int64_t>(begin) * count,
           size, {ahead, ahead + part, lines}, sums + (row - first_row) * kPanel);
@@ -122,10 +129,10 @@ void multiply_quantised(const MatmulCall& call, int first, int last) {
 template <class Q, class Lanes>
 std::int64_t probe_quantised(std::int64_t rounds, float* result) {
   alignas(64) static const char zeros[kChunkBlocks * Q::kBlockBytes] = {};
-  static const typename Q::Input inputs[kChunkBlocks * Lanes::kRows] = {};
+  static const typename Lanes::template Input<Q> inputs[kChunkBlocks * Lanes::kRows] = {};
   alignas(64) float sums[Lanes::kRows * kPanel] = {*result};
   const char* chunk = zeros;
-  const typename Q::Input* x = inputs;
+  const typename Lanes::template Input<Q>* x = inputs;
   // Hides that the values are known and that few of the sums are read.
   asm volatile("" : "+r"(chunk), "+r"(x) : "r"(sums) : "memory");
   const std::int64_t n = (rounds + kChunkBlocks - 1) / kChunkBlocks;
@@ -138,7 +145,8 @@ std::int64_t probe_quantised(std::int64_t rounds, float* result) {
 /// The kernel of a type with the instructions of Lanes.
 template <class Q, class Lanes>
 struct BlocksKernel {
-  static constexpr MatmulKernel kMatmul = {quantised_input_bytes<Q>, quantise_rows<Q, Lanes::kRows>,
+  using X = typename Lanes::template Input<Q>;
+  static constexpr MatmulKernel kMatmul = {quantised_input_bytes<X>, quantise_rows<X, Lanes::kRows>,
                                            multiply_quantised<Q, Lanes>};
   static constexpr auto kProbe = probe_quantised<Q, Lanes>;
 };

@@ -6,6 +6,8 @@
 // reference; blocks.h has the fast ones.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/matmul_body.h"
 #include "kernels/cpu/quantised/layout.h"
@@ -23,16 +25,18 @@ struct Quantised {
   static constexpr int kGroupBytes = kValuesBytes * (kIs.minimum ? 2 : 1);
   static constexpr int kBlockBytes = kLineBytes + kGroups * kGroupBytes;
   static constexpr bool kCorrects = kIs.offset != 0;
+  static constexpr int kFirstSum = kCorrects ? kGroups : 0;  // in Input::words
+};
 
-  /// The prepared activations of a block of one row.
-  struct Input {
-    std::int8_t q[kBlock];
-    float scale;
-    /// For each group: -offset * sum of q, if offset is not 0; then, if the type has minima, for each group the bits of
-    /// the float scale * sum of q.
-    std::int32_t words[kGroups * (kCorrects + kIs.minimum)];
-  };
-  static constexpr int kFirstSum = kCorrects ? kGroups : 0;  // in words
+/// The prepared activations of a block of one row. kPairs: q has 16 bits, and four q are in the order 0, 2, 1, 3.
+template <class Q, bool kPairs>
+struct Input {
+  using Element = std::conditional_t<kPairs, std::int16_t, std::int8_t>;
+  Element q[kBlock];
+  float scale;
+  /// For each group: -offset * sum of q, if offset is not 0; then, if the type has minima, for each group the bits of
+  /// the float scale * sum of q.
+  std::int32_t words[Q::kGroups * (Q::kCorrects + Q::kIs.minimum)];
 };
 
 // Rounds to the nearest integer, ties to even, for |x| <= 2^22: the low bits of x + 1.5 * 2^23.
@@ -42,27 +46,34 @@ inline std::int32_t rounded_bits(float x) {
 
 struct BlockScale {
   float scale, inverse;
+  std::uint32_t mask;  // of the bits of x
 };
-// The scale is max |x| / 127. Blocks below 2^-100 become 0, because their inverse may overflow.
+// The scale is max |x| / 127. Blocks below 2^-100 become 0, because their inverse may overflow. If a value is not finite,
+// the scale is NaN and x is masked to 0.
 inline BlockScale scale_of(const float* x) {
   std::int32_t top = 0;
   for (int i = 0; i < kBlock; i++) {
     const std::int32_t magnitude = __builtin_bit_cast(std::int32_t, x[i]) & 0x7fffffff;
     top = magnitude > top ? magnitude : top;
   }
-  if (top >= 0x7f800000) return {__builtin_nanf(""), 0};
+  if (top >= 0x7f800000) return {__builtin_nanf(""), 0, 0};
   const float largest = __builtin_bit_cast(float, top);
-  if (largest < 0x1p-100f) return {0, 0};
-  return {largest / 127.0f, 127.0f / largest};
+  if (largest < 0x1p-100f) return {0, 0, 0};
+  return {largest / 127.0f, 127.0f / largest, ~0u};
 }
 
-template <class Q>
-inline void quantise_block(const float* x, typename Q::Input& to) {
-  const auto [scale, inverse] = scale_of(x);
-  std::int32_t q[kBlock] = {};
-  if (inverse != 0)
-    for (int i = 0; i < kBlock; i++) q[i] = rounded_bits(x[i] * inverse);
-  for (int i = 0; i < kBlock; i++) to.q[i] = static_cast<std::int8_t>(q[i]);
+template <class Q, bool kPairs>
+inline void quantise_block(const float* x, Input<Q, kPairs>& to) {
+  const auto [scale, inverse, mask] = scale_of(x);
+  std::int32_t q[kBlock];
+  for (int i = 0; i < kBlock; i++)
+    q[i] = rounded_bits(__builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x[i]) & mask) *
+                        inverse);
+  for (int i = 0; i < kBlock; i += 4) {
+    constexpr int kOrder[] = {0, kPairs ? 2 : 1, kPairs ? 1 : 2, 3};
+    for (int j = 0; j < 4; j++)
+      to.q[i + j] = static_cast<typename Input<Q, kPairs>::Element>(q[i + kOrder[j]]);
+  }
   to.scale = scale;
   for (int group = 0; group < Q::kGroups; group++) {
     constexpr int kSize = kBlock / Q::kGroups;
@@ -75,10 +86,9 @@ inline void quantise_block(const float* x, typename Q::Input& to) {
   }
 }
 
-template <class Q>
+template <class X>
 std::int64_t quantised_input_bytes(int n_rows, int k) {
-  return static_cast<std::int64_t>(n_rows) * (k / kBlock) *
-         static_cast<int>(sizeof(typename Q::Input));
+  return static_cast<std::int64_t>(n_rows) * (k / kBlock) * static_cast<int>(sizeof(X));
 }
 
 /// Blocks of rows, of kRows at most.
@@ -91,7 +101,7 @@ struct RowBlocks {
 };
 
 /// Prepares activations as [block of rows, block of k, row of the block].
-template <class Q, int kRows>
+template <class X, int kRows>
 void quantise_rows(const float* x,
                    std::int64_t x_stride,
                    int n_rows,
@@ -103,11 +113,11 @@ void quantise_rows(const float* x,
   const RowBlocks<kRows> blocks(n_rows);
   for (int block = 0; block < blocks.n; block++) {
     const int begin = blocks.begin(block), rows = blocks.size(block);
-    auto* to = static_cast<typename Q::Input*>(prepared) + static_cast<std::int64_t>(begin) * n_k;
+    auto* to = static_cast<X*>(prepared) + static_cast<std::int64_t>(begin) * n_k;
     for (int r = 0; r < rows; r++) {
       if ((begin + r) % n_parts != part) continue;
       const float* from = x + (begin + r) * x_stride;
-      for (int b = 0; b < n_k; b++) quantise_block<Q>(from + b * kBlock, to[b * rows + r]);
+      for (int b = 0; b < n_k; b++) quantise_block(from + b * kBlock, to[b * rows + r]);
     }
   }
 }
@@ -122,7 +132,7 @@ inline F load_values(const char* p) {
 
 // The exact integer sums of a group for the 16 outputs.
 template <class Q>
-inline I group_dots(const char* block, const typename Q::Input& x, int group) {
+inline I group_dots(const char* block, const Input<Q, false>& x, int group) {
   constexpr int kSize = kBlock / Q::kGroups;
   const auto* lines = reinterpret_cast<const std::uint8_t*>(block);
   std::uint32_t dots[kPanel];
@@ -141,7 +151,7 @@ inline I group_dots(const char* block, const typename Q::Input& x, int group) {
 }
 
 template <class Q>
-inline F add_block(F total, const char* block, const typename Q::Input& x) {
+inline F add_block(F total, const char* block, const Input<Q, false>& x) {
   const char* values = block + Q::kLineBytes;
   for (int group = 0; group < Q::kGroups; group++, values += Q::kGroupBytes) {
     const F dots = f_of_int(group_dots<Q>(block, x, group));
@@ -158,7 +168,7 @@ void multiply_reference(const MatmulCall& call, int first, int last) {
   const int n_k = call.k / kBlock;
   for (int panel = first; panel < last; panel++) {
     const char* blocks = static_cast<const char*>(call.panels) + panel * call.panel_bytes;
-    const auto* x = static_cast<const typename Q::Input*>(call.prepared);
+    const auto* x = static_cast<const Input<Q, false>*>(call.prepared);
     for (int r = 0; r < call.n_rows; r++) {
       F total = f_set(0);
       for (int b = 0; b < n_k; b++) total = add_block<Q>(total, blocks + b * Q::kBlockBytes, *x++);
@@ -171,7 +181,7 @@ void multiply_reference(const MatmulCall& call, int first, int last) {
 template <class Q>
 std::int64_t probe_reference(std::int64_t rounds, float* result) {
   const char block[Q::kBlockBytes] = {1};
-  typename Q::Input x = {};
+  Input<Q, false> x = {};
   F total = f_set(*result);
   for (std::int64_t round = 0; round < rounds; round++) {
     x.q[0] = static_cast<std::int8_t>(round);
@@ -183,7 +193,8 @@ std::int64_t probe_reference(std::int64_t rounds, float* result) {
 
 template <class Q>
 struct ReferenceKernel {
-  static constexpr MatmulKernel kMatmul = {quantised_input_bytes<Q>, quantise_rows<Q, 1>,
+  static constexpr MatmulKernel kMatmul = {quantised_input_bytes<Input<Q, false>>,
+                                           quantise_rows<Input<Q, false>, 1>,
                                            multiply_reference<Q>};
   static constexpr auto kProbe = probe_reference<Q>;
 };

@@ -13,10 +13,12 @@ struct Vnni512 {
   static constexpr int kRows = 12, kParts = 1;
   using Dot = __m512i;
   using Floats = __m512;
+  template <class Q>
+  using Input = cpu::Input<Q, false>;
 
   template <class Q, int kR>
   static void add_line(
-      Dot (&dot)[kR][kParts], const char* block, const typename Q::Input* x, int line, bool first) {
+      Dot (&dot)[kR][kParts], const char* block, const Input<Q>* x, int line, bool first) {
     const __m512i q = _mm512_loadu_si512(block + 64 * line);
     if (first) {
       constexpr int kPerGroup = Q::kLineBytes / 64 / Q::kGroups;
@@ -39,7 +41,7 @@ struct Vnni512 {
   }
 
   template <class Q>
-  static Floats dot_of(Dot dot, const typename Q::Input&, int) {
+  static Floats dot_of(Dot dot, const Input<Q>&, int) {
     return _mm512_cvtepi32_ps(dot);
   }
   template <class Q>
