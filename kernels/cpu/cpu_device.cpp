@@ -110,6 +110,23 @@ char* Scratch::at_least(std::int64_t bytes) {
   return data_;
 }
 
+RecentWeights::RecentWeights() {
+  std::int64_t bytes = 0;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+  if (bytes <= 0) bytes = 16 << 20;
+  cache_bytes_ = bytes / 4 * 3;
+}
+
+bool RecentWeights::use(const void* weights, std::int64_t bytes) {
+  n_used_ += bytes;
+  const auto [last, is_new] = used_until_.try_emplace(weights, 0);
+  const bool recent = !is_new && n_used_ - last->second <= cache_bytes_;
+  last->second = n_used_;
+  return recent;
+}
+
 CpuDevice::CpuDevice(int n_threads, const InstructionSet& set)
     : Device(set.ops), kernels(*set.kernels), own(n_threads), own_pool_(n_threads) {}
 

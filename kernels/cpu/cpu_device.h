@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "kernels/cpu/kernel_table.h"
@@ -44,6 +45,19 @@ class Scratch {
   std::int64_t bytes_ = 0;
 };
 
+/// Estimates which weights a cache still holds from the bytes that were multiplied since their last use.
+class RecentWeights {
+ public:
+  RecentWeights();
+  /// Notes a multiplication. @return  true if fewer bytes were multiplied since the last one than the caches hold
+  bool use(const void* weights, std::int64_t bytes);
+
+ private:
+  std::int64_t cache_bytes_;
+  std::int64_t n_used_ = 0;                                   // bytes so far
+  std::unordered_map<const void*, std::int64_t> used_until_;  // n_used_ after the last use
+};
+
 /// The device of the CPU tables.
 class CpuDevice final : public Device {
  public:
@@ -61,6 +75,7 @@ class CpuDevice final : public Device {
   void borrow_threads(CpuDevice& from);
 
   const CpuKernels& kernels;
+  RecentWeights recent;
   Scratch shared;
   std::vector<Scratch> own;  // one per thread
 

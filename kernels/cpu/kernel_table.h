@@ -28,6 +28,7 @@ struct MatmulCall {
   std::int64_t y_stride;
   const float* bias;  // [n] or null
   bool add;
+  bool cached = false;  // the weights are probably in a cache; changes no bit
 };
 
 /// Multiplication by weights of one storage type.

@@ -123,8 +123,10 @@ void matmul(Device& device,
   const std::int64_t bytes = kernel.prepared_bytes(n_rows, w.k);
   char* prepared = cpu.shared.at_least(bytes);
   const int n_panels = n_panels_of(w.n);
+  const bool cached = cpu.recent.use(w.data, packed_bytes(w.dtype, w.n, w.k));
   const MatmulCall call = {
-      w.data, panel_bytes(w.dtype, w.k), w.n, w.k, prepared, n_rows, y, y_stride, bias, add};
+      w.data, panel_bytes(w.dtype, w.k), w.n, w.k, prepared, n_rows, y, y_stride, bias, add,
+      cached};
   const int n_threads = cpu.pool().n_threads();
   const std::int64_t work = std::int64_t{w.n} * w.k * n_rows;
   if (n_threads == 1 || work < 50000) {
@@ -151,7 +153,8 @@ void embed(
     Device& device, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
   for (int r = 0; r < n_rows; r++)
     ensure(ids[r] >= 0 && ids[r] < table.n, "embed: a token is outside the embedding matrix");
-  split(cpu_of(device), n_rows, std::int64_t{n_rows} * table.k, [&](int begin, int end, int) {
+  CpuDevice& cpu = cpu_of(device);
+  split(cpu, n_rows, std::int64_t{n_rows} * table.k, [&](int begin, int end, int) {
     for (int r = begin; r < end; r++) {
       const char* panel = static_cast<const char*>(table.data) +
                           ids[r] / kPanel * panel_bytes(table.dtype, table.k);

@@ -10,14 +10,13 @@ namespace {
 
 struct MulPairs {
   using X = std::int32_t;  // x[2p], x[2p + 1] in bf16
-  static constexpr int kLineBytes = 64, kSteps = 1, kSpan = 2;
-  struct Line {
-    __m512i step[1];
-  };
-  static Line load(const char* p) { return {{_mm512_loadu_si512(p)}}; }
-  static F step(F sum, __m512i w, X x) {
-    return _mm512_dpbf16_ps(sum, (__m512bh)w, (__m512bh)_mm512_set1_epi32(x));
+  static constexpr int kSteps = 1, kSpan = 2;
+  template <int kStep, int kSums>
+  static I weights(const char* line, int) {
+    return _mm512_loadu_si512(line);
   }
+  static I broadcast(X x) { return _mm512_set1_epi32(x); }
+  static U step(U sum, I w, I x) { return _mm512_dpbf16_ps(sum, (__m512bh)w, (__m512bh)x); }
 };
 
 void prepare_pairs(const float* x,

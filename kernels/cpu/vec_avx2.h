@@ -13,11 +13,14 @@ namespace {
 constexpr int attention_blocks(int queries) {
   return queries == 1 ? 4 : queries == 2 ? 2 : 1;
 }
+constexpr int kFewMultiplications = 3;
 constexpr int kMaxBlockRows = 6;
-// There are 16 registers; a vector of lanes takes two.
+// There are 16 registers; a panel takes two a row.
 constexpr int panels_per_pass(int rows) {
   return rows <= 1 ? 4 : rows <= 3 ? 2 : 1;
 }
+using U = __m256;
+constexpr int kUnits = 2, kUnitLanes = 8;
 
 struct F {
   __m256 a, b;
@@ -34,6 +37,18 @@ inline F f_set(float x) {
 }
 inline F f_load(const float* p) {
   return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+inline U u_set(float x) {
+  return _mm256_set1_ps(x);
+}
+inline U u_load(const float* p) {
+  return _mm256_loadu_ps(p);
+}
+inline void u_store(float* p, U x) {
+  _mm256_storeu_ps(p, x);
+}
+inline U f_fma(U x, U y, U z) {
+  return _mm256_fmadd_ps(x, y, z);
 }
 inline F f_load_part(const float* p, int n) {
   float lanes[16] = {};
@@ -187,6 +202,31 @@ inline __m128i load_u16x8(const void* p) {
 }
 inline F f_load_f16(const std::uint16_t* p) {
   return {_mm256_cvtph_ps(load_u16x8(p)), _mm256_cvtph_ps(load_u16x8(p + 8))};
+}
+inline U u_load_f16(const std::uint16_t* p) {
+  return _mm256_cvtph_ps(load_u16x8(p));
+}
+inline U u_low_bf16(const std::uint32_t* pairs) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(load8(pairs), 16));
+}
+alignas(32) constexpr std::uint32_t kHighHalves[8] = {0xffff0000u, 0xffff0000u, 0xffff0000u,
+                                                      0xffff0000u, 0xffff0000u, 0xffff0000u,
+                                                      0xffff0000u, 0xffff0000u};
+/// With several rows, all registers but four hold sums. GCC 12 would keep the pairs of u_low_bf16() and the mask in registers
+/// and sums in memory; here both are operands in memory.
+template <int kSums>
+inline U u_high_bf16(const std::uint32_t* pairs) {
+  using Eight [[gnu::may_alias]] = const std::uint32_t(*)[8];
+  if constexpr (kSums <= 10) {
+    return _mm256_castsi256_ps(
+        _mm256_and_si256(load8(pairs), _mm256_set1_epi32(static_cast<int>(kHighHalves[0]))));
+  } else {
+    U high;
+    asm("vmovdqa %1, %0\n\tvpand %2, %0, %0"
+        : "=&x"(high)
+        : "m"(kHighHalves), "m"(*reinterpret_cast<Eight>(pairs)));
+    return high;
+  }
 }
 inline I i_load_u16(const std::uint16_t* p) {
   return {_mm256_cvtepu16_epi32(load_u16x8(p)), _mm256_cvtepu16_epi32(load_u16x8(p + 8))};

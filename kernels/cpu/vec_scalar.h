@@ -11,6 +11,8 @@ namespace {
 constexpr int attention_blocks(int) {
   return 1;
 }
+// rows times steps of k in a line of weights, up to which matmul does not prefetch
+constexpr int kFewMultiplications = 5;
 constexpr int kMaxBlockRows = 4;
 constexpr int panels_per_pass(int) {
   return 1;
@@ -25,6 +27,8 @@ struct I {
 struct M {
   bool v[16];
 };
+using U = F;                                // a register of a panel's outputs
+constexpr int kUnits = 1, kUnitLanes = 16;  // registers of a panel, and the outputs of each
 
 #define DECOSCOPE_LANES(expression) \
   for (int i = 0; i < 16; i++) {    \
@@ -280,9 +284,31 @@ inline void i_store_u16(std::uint16_t* p, I a) {
 inline void f_store_f16(std::uint16_t* p, F a) {
   f_store_f16_part(p, a, 16);
 }
+inline U u_set(float x) {
+  return f_set(x);
+}
+inline U u_load(const float* p) {
+  return f_load(p);
+}
+inline void u_store(float* p, U a) {
+  f_store(p, a);
+}
+inline U u_load_f16(const std::uint16_t* p) {
+  return f_load_f16(p);
+}
+/// The lower bf16 of each pair, as f32.
+inline U u_low_bf16(const std::uint32_t* pairs) {
+  return f_bits(i_left<16>(i_load(pairs)));
+}
+/// The upper bf16 of each pair, as f32.
+template <int kSums>
+inline U u_high_bf16(const std::uint32_t* pairs) {
+  return f_bits(i_and(i_load(pairs), i_set(0xffff0000u)));
+}
 inline void prefetch(const void* p) {
   __builtin_prefetch(p);
 }
+/// Into a cache that holds some 100 KB.
 inline void prefetch_to_l2(const void* p) {
   __builtin_prefetch(p, 0, 2);
 }

@@ -11,7 +11,8 @@ namespace {
 struct Shape {
   int n, k;
 };
-const Shape kShapes[] = {{1, 1}, {16, 32}, {17, 33}, {40, 7}, {96, 64}, {131, 190}, {200, 384}};
+const Shape kShapes[] = {{1, 1},   {16, 32},   {17, 33},   {40, 7},
+                         {96, 64}, {131, 190}, {200, 384}, {33, 700}};
 
 void multiply(Device& device,
               const Packed& w,
@@ -28,7 +29,7 @@ TEST(Matmul, equals_a_double_loop_for_every_set_type_and_shape) {
       [](Device& device) {
         for (const DType dtype : kAllDTypes) {
           for (const Shape shape : kShapes) {
-            for (const int n_rows : {1, 3, 5, 17, 34}) {
+            for (const int n_rows : {1, 2, 3, 5, 8, 17, 34}) {
               const auto [n, k] = shape;
               SCOPED_TRACE(std::string(name_of(dtype)) + " n " + std::to_string(n) + " k " +
                            std::to_string(k) + " rows " + std::to_string(n_rows));
@@ -75,10 +76,18 @@ TEST(Matmul, equals_a_double_loop_for_every_set_type_and_shape) {
       {2});
 }
 
+std::vector<int> row_counts() {
+  std::vector<int> counts(40);
+  std::iota(counts.begin(), counts.end(), 1);
+  counts.insert(counts.end(), {47, 48, 49, 64, 97, 100, 129, 256});
+  return counts;
+}
+
 TEST(Matmul, is_batch_invariant_for_any_thread_count) {
   for (const Ops* ops : all_cpu_ops()) {
     for (const DType dtype : kAllDTypes) {
-      for (const Shape shape : {Shape{83, 70}, Shape{45, 101}, Shape{144, 224}}) {
+      // The last shape has several pieces of k.
+      for (const Shape shape : {Shape{83, 70}, Shape{45, 101}, Shape{144, 224}, Shape{70, 605}}) {
         const auto [n, k] = shape;
         constexpr int kRows = 256;
         const auto w = normal_values(std::size_t(n) * k, 5);
@@ -92,10 +101,10 @@ TEST(Matmul, is_batch_invariant_for_any_thread_count) {
                      alone.data() + std::size_t(r) * n);
         }
         for (const int n_threads : {1, 2, 3}) {
-          const auto device = open_cpu(n_threads, *ops);
-          const Packed packed = pack(*device, w, n, k, dtype);
-          for (const int n_rows :
-               {2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 64, 100, 129, 256}) {
+          for (const int n_rows : row_counts()) {
+            // A new device first takes the weights for uncached, then for cached.
+            const auto device = open_cpu(n_threads, *ops);
+            const Packed packed = pack(*device, w, n, k, dtype);
             // Chooses other rows each time, in random order.
             std::vector<int> rows(kRows);
             std::iota(rows.begin(), rows.end(), 0);
@@ -103,12 +112,15 @@ TEST(Matmul, is_batch_invariant_for_any_thread_count) {
             std::vector<float> some(std::size_t(n_rows) * k), y(std::size_t(n_rows) * n);
             for (int i = 0; i < n_rows; i++)
               std::copy_n(x.data() + std::size_t(rows[i]) * k, k, some.data() + std::size_t(i) * k);
-            multiply(*device, packed, some.data(), n_rows, y.data());
-            for (int i = 0; i < n_rows; i++)
-              ASSERT_EQ(0, std::memcmp(y.data() + std::size_t(i) * n,
-                                       alone.data() + std::size_t(rows[i]) * n, 4 * n))
-                  << ops->name << " " << name_of(dtype) << " n " << n << " rows " << n_rows
-                  << " threads " << n_threads << " row " << i;
+            for (const bool cached : {false, true}) {
+              std::ranges::fill(y, -1.0f);
+              multiply(*device, packed, some.data(), n_rows, y.data());
+              for (int i = 0; i < n_rows; i++)
+                ASSERT_EQ(0, std::memcmp(y.data() + std::size_t(i) * n,
+                                         alone.data() + std::size_t(rows[i]) * n, 4 * n))
+                    << ops->name << " " << name_of(dtype) << " n " << n << " rows " << n_rows
+                    << " threads " << n_threads << " row " << i << " cached " << cached;
+            }
           }
         }
       }
