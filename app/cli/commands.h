@@ -88,6 +88,7 @@ struct BenchOptions {
   int repeat = 15;
   int max_tokens = 128;
   int n_texts = 1;                      // step: sequences per forward
+  bool breakdown = false;               // step: time by kind of operation
   std::vector<int> steps_after_prompt;  // step: how many steps after a prompt to time; may be empty
   int n_draft_forwards = 4;             // step: draft forwards before each step after a prompt
   int n_new_tokens = 0;                 // prompt tokens not shared with the prompts before; 0: all

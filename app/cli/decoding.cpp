@@ -132,6 +132,9 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "step")
       ->capture_default_str()
       ->transform(whole_number(1, 100));
+  c->add_flag("--breakdown", p.bench.breakdown,
+              "bench step: also the share of each kind of operation, and of the waiting of threads "
+              "for each other (CPU only)");
   c->add_option("--context", p.bench.context, "committed tokens before the timed rows")
       ->transform(whole_number(1))
       ->capture_default_str();

@@ -237,6 +237,53 @@ std::string race_step_table(const json& rows) {
   return engine::aligned_table(text);
 }
 
+/// Adds the mean time of each kind of operation to each of the rows. "waiting" is the share of the threads' time in which
+/// they did none of the work, and "between" the time between operations.
+void add_breakdown(json& rows, const std::vector<StepBreakdown>& each, int n_threads) {
+  for (std::size_t i = 0; i < rows.size(); i++) {
+    if (i >= each.size()) {
+      rows[i]["breakdown"] = nullptr;
+      continue;
+    }
+    json kinds = json::object();
+    double between_ms = each[i].ms, waiting_ms = 0;
+    for (int k = 0; k < kernels::cpu::kOpKinds; k++) {
+      const kernels::cpu::OpTime& time = each[i].ops[static_cast<std::size_t>(k)];
+      kinds[kernels::cpu::name_of(static_cast<kernels::cpu::OpKind>(k))] = {
+          {"ms", time.ms}, {"waiting_ms", time.waiting_ms}, {"operations", time.n}};
+      between_ms -= time.ms;
+      waiting_ms += time.waiting_ms;
+    }
+    waiting_ms += between_ms * (n_threads - 1);
+    rows[i]["breakdown"] = {{"ms", each[i].ms},
+                            {"kinds", kinds},
+                            {"between_ms", between_ms},
+                            {"waiting", waiting_ms / (each[i].ms * n_threads)}};
+  }
+}
+
+/// The breakdown as a table of shares of the step.
+std::string breakdown_table(const json& rows) {
+  std::vector<std::vector<std::string>> text = {{"rows", "ms"}};
+  for (int k = 0; k < kernels::cpu::kOpKinds; k++)
+    text[0].push_back(kernels::cpu::name_of(static_cast<kernels::cpu::OpKind>(k)));
+  text[0].insert(text[0].end(), {"between", "waiting"});
+  const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
+  for (const json& row : rows) {
+    const json& parts = row["breakdown"];
+    if (parts.is_null()) continue;
+    const double ms = parts["ms"].get<double>();
+    auto& line = text.emplace_back();
+    line = {fmt::format("{}", row["rows"].get<int>()), fmt::format("{:.3f}", ms)};
+    for (int k = 0; k < kernels::cpu::kOpKinds; k++)
+      line.push_back(percent(
+          parts["kinds"][text[0][static_cast<std::size_t>(k) + 2]]["ms"].get<double>() / ms));
+    line.push_back(percent(parts["between_ms"].get<double>() / ms));
+    line.push_back(percent(parts["waiting"].get<double>()));
+  }
+  return engine::aligned_table(text);
+}
+
 int bench_step(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::ModelRequest request = model_request(options.model);
@@ -257,7 +304,8 @@ int bench_step(const BenchOptions& options) {
   const StepTiming timing{.rows = options.rows,
                           .context = options.context,
                           .repeat = options.repeat,
-                          .n_texts = options.n_texts};
+                          .n_texts = options.n_texts,
+                          .breakdown = options.breakdown};
   const StepTimes times = interrupted() ? StepTimes() : time_steps(model, timing);
   std::vector<std::vector<MeanSteps>> race_times;
   if (!options.steps_after_prompt.empty() && !interrupted()) {
@@ -279,6 +327,7 @@ int bench_step(const BenchOptions& options) {
     if (is_disturbed) print_error("note: " + why_disturbed(before, after));
   }
   json rows = step_rows(model, machine, options, times.ms);
+  if (options.breakdown) add_breakdown(rows, times.breakdown, model.device().n_threads());
   if (!options.steps_after_prompt.empty()) add_race_steps(rows, race_times, models.draft || heads);
   const double cache_read_bytes =
       attention_work(model.config(), model.dtype(), options.context, options.n_texts).read_bytes;
@@ -315,6 +364,7 @@ int bench_step(const BenchOptions& options) {
       measured(machine["read_gbps_after"], "{:.1f} GB/s"),
       measured(machine["gflops"], "{:.0f} GFLOP/s")));
   print(step_table(rows, model.weight_bytes(), engine::last_level_cache_bytes()));
+  if (options.breakdown) print("\n" + breakdown_table(rows));
   if (!options.steps_after_prompt.empty()) print("\n" + race_step_table(rows));
   return exit_code();
 }

@@ -227,6 +227,16 @@ MeanSteps median_of(const std::vector<MeanSteps>& each) {
   return {each.front().steps, median(std::move(ms)), median(std::move(draft_ms))};
 }
 
+/// Adds one of n_repeats steps to the means.
+void add_to(StepBreakdown& mean, double ms, const kernels::cpu::OpTimes& ops, int n_repeats) {
+  mean.ms += ms / n_repeats;
+  for (std::size_t kind = 0; kind < ops.size(); kind++) {
+    mean.ops[kind].ms += ops[kind].ms / n_repeats;
+    mean.ops[kind].waiting_ms += ops[kind].waiting_ms / n_repeats;
+    mean.ops[kind].n = ops[kind].n;
+  }
+}
+
 }  // namespace
 
 StepTimes time_steps(engine::Model& model,
@@ -238,13 +248,20 @@ StepTimes time_steps(engine::Model& model,
   BenchTexts texts(model, std::move(sequences));
   std::vector<std::vector<double>> ms(timing.rows.size());
   StepTimes times;
+  std::optional<kernels::cpu::OpTiming> ops;
+  if (timing.breakdown && kernels::cpu::has_probes(model.device())) {
+    ops.emplace(model.device());
+    times.breakdown.resize(timing.rows.size());
+  }
   for (int repeat = -2; repeat < timing.repeat && !interrupted(); repeat++) {
     texts.go_back();
     for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
       const std::int64_t launched = model.device().n_launches(),
                          kernels = model.device().n_kernels();
+      if (ops) ops->take();
       const double took = texts.step(timing.rows[i]);
       if (repeat >= 0) ms[i].push_back(took);
+      if (repeat >= 0 && ops) add_to(times.breakdown[i], took, ops->take(), timing.repeat);
       if (i == 0) {
         times.n_launches = model.device().n_launches() - launched;
         times.n_kernels = model.device().n_kernels() - kernels;

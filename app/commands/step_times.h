@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cpu/op_times.h"
+
 namespace engine {
 class DraftHeads;
 class Model;
@@ -22,7 +24,8 @@ struct StepTiming {
   std::vector<int> rows;  // the numbers of rows per sequence to time
   int context = 128;      // committed tokens before these rows
   int repeat = 15;
-  int n_texts = 1;  // sequences per forward
+  int n_texts = 1;         // sequences per forward
+  bool breakdown = false;  // on a CPU, times each kind of operation
 };
 
 /// Settings for timing steps as in generation: the first steps after a prompt, with drafting
@@ -38,10 +41,17 @@ struct RaceTiming {
   int n_new_tokens = 0;
 };
 
+/// Means over the timed steps of one number of rows.
+struct StepBreakdown {
+  double ms = 0;                // of a step
+  kernels::cpu::OpTimes ops{};  // of its operations
+};
+
 /// Timings by number of rows.
 struct StepTimes {
-  std::vector<double> ms;        // medians, one per StepTiming::rows; fewer after Ctrl+C
-  std::int64_t cache_bytes = 0;  // of the KV cache pages in use
+  std::vector<double> ms;                // medians, one per StepTiming::rows; fewer after Ctrl+C
+  std::vector<StepBreakdown> breakdown;  // one per StepTiming::rows, with StepTiming::breakdown
+  std::int64_t cache_bytes = 0;          // of the KV cache pages in use
   // On a GPU: launches of the last step with the first number of rows, and the kernels in them.
   // They include the kernels that commit the previous step.
   std::int64_t n_launches = 0, n_kernels = 0;

@@ -7,6 +7,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/op_times.h"
 
 namespace kernels::cpu {
 namespace {
@@ -174,6 +175,7 @@ void attention(Device& device,
   if (plan.n_rows == 0) return;
   check_attention(layer, plan, n_heads, scores);
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Attention);
   const AttentionCall call = {static_cast<const char*>(layer.k),
                               static_cast<const char*>(layer.v),
                               layer.page_bytes,

@@ -6,6 +6,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/op_times.h"
 
 namespace kernels::cpu {
 namespace {
@@ -21,6 +22,7 @@ void kv_stage(Device& device,
   const int width = n_kv_heads * head_dim;
   check_stage(n_rows, n_kv_heads, head_dim, x_stride);
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Cache);
   const auto narrow = cpu.kernels.narrow[static_cast<int>(dtype)];
   const std::int64_t row_bytes = std::int64_t{width} * bytes_of(dtype);
   split(cpu, n_rows, std::int64_t{n_rows} * width / 8, [&](int begin, int end, int) {
@@ -87,8 +89,9 @@ void kv_commit(Device& device,
                const int* slot,
                int n) {
   check_commit(layers, n_layers, src, page, slot, n);
-  for (int l = 0; l < n_layers; l++)
-    commit_layer(cpu_of(device), layers[l], staged[l], src, page, slot, n);
+  CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Cache);
+  for (int l = 0; l < n_layers; l++) commit_layer(cpu, layers[l], staged[l], src, page, slot, n);
 }
 
 void kv_copy_page(Device&, const KvLayer& layer, int from, int to) {

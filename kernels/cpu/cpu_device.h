@@ -14,6 +14,8 @@
 
 namespace kernels::cpu {
 
+struct OpTime;  // kernels/cpu/op_times.h
+
 /// An instruction set: its public table of operations and its loops. The tables of all instruction
 /// sets have the same functions; a function gets its loops from the device that it is called with.
 struct InstructionSet {
@@ -76,6 +78,7 @@ class CpuDevice final : public Device {
 
   const CpuKernels& kernels;
   RecentWeights recent;
+  OpTime* times = nullptr;  // by OpKind, of OpTiming while it lives
   Scratch shared;
   std::vector<Scratch> own;  // one per thread
 

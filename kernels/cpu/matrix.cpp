@@ -6,6 +6,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/op_times.h"
 #include "kernels/cpu/quantised/pack.h"
 #include "kernels/error.h"
 
@@ -119,6 +120,7 @@ void matmul(Device& device,
   check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Products);
   const MatmulKernel& kernel = cpu.kernels.matmul[static_cast<int>(w.dtype)];
   const std::int64_t bytes = kernel.prepared_bytes(n_rows, w.k);
   char* prepared = cpu.shared.at_least(bytes);
@@ -154,6 +156,7 @@ void embed(
   for (int r = 0; r < n_rows; r++)
     ensure(ids[r] >= 0 && ids[r] < table.n, "embed: a token is outside the embedding matrix");
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Other);
   split(cpu, n_rows, std::int64_t{n_rows} * table.k, [&](int begin, int end, int) {
     for (int r = begin; r < end; r++) {
       const char* panel = static_cast<const char*>(table.data) +

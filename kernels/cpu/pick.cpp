@@ -10,6 +10,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/op_times.h"
 #include "kernels/philox.h"
 #include "kernels/sampling.h"
 
@@ -118,6 +119,7 @@ void pick(Device& device,
           Picked* out) {
   check_pick(stride, vocab, n_valid);
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Choice);
   const std::int64_t padded = (n_valid + kNoiseBlock - 1) / kNoiseBlock * kNoiseBlock;
   for (Scratch& scratch : cpu.own) scratch.at_least(padded * 8);
   split(cpu, n_rows, std::int64_t{n_rows} * n_valid, [&](int begin, int end, int thread) {
@@ -191,6 +193,7 @@ void rank(Device& device,
   for (Scratch& scratch : cpu.own) scratch.at_least(std::int64_t{n_valid} * 4);
   const auto n = static_cast<std::size_t>(n_valid);
   const std::int64_t cost = (out ? 8 : 1) * std::int64_t{n_rows} * n_valid;
+  const TimedOp timed(cpu, OpKind::Choice);
   split(cpu, n_rows, cost, [&](int begin, int end, int thread) {
     int* const near = reinterpret_cast<int*>(cpu.own[thread].at_least(0));
     for (int r = begin; r < end; r++)

@@ -4,6 +4,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/op_times.h"
 
 namespace kernels::cpu {
 namespace {
@@ -12,6 +13,7 @@ void rms_norm(
     Device& device, const float* x, const float* w, float* y, int n_rows, int dim, float eps) {
   check_rms_norm(n_rows, dim);
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Norms);
   split(cpu, n_rows, std::int64_t{n_rows} * dim / 8, [&](int begin, int end, int) {
     for (int r = begin; r < end; r++)
       cpu.kernels.rms_norm(x + std::int64_t{r} * dim, w, y + std::int64_t{r} * dim, dim, eps);
@@ -28,6 +30,7 @@ void rope(Device& device,
           const float* table) {
   check_rope(n_rows, n_heads, head_dim, x_stride);
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Rope);
   for (Scratch& scratch : cpu.own) scratch.at_least(std::int64_t{head_dim} * 4);
   const std::int64_t cost = std::int64_t{n_rows} * n_heads * head_dim / 8;
   split(cpu, n_rows, cost, [&](int begin, int end, int thread) {
@@ -49,6 +52,7 @@ void head_norm(Device& device,
                float eps) {
   check_head_norm(n_rows, n_heads, n_kv_heads, head_dim, x_stride);
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Norms);
   const int n = n_heads + n_kv_heads;
   split(cpu, n_rows, std::int64_t{n_rows} * n * head_dim / 8, [&](int begin, int end, int) {
     for (int r = begin; r < end; r++)
@@ -65,6 +69,7 @@ void glu(Device& device, Gate gate, const float* x, float* y, int n_rows, int hi
   constexpr int kColumns = 512;
   const int n_pieces = (hidden + kColumns - 1) / kColumns;
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Activation);
   const auto run = cpu.kernels.glu[static_cast<int>(gate)];
   const std::int64_t cost = std::int64_t{n_rows} * hidden / 4;
   split(cpu, n_rows * n_pieces, cost, [&](int begin, int end, int) {
@@ -81,6 +86,7 @@ void scale_and_cap(Device& device, float* x, std::int64_t n, float scale, float 
   check_scale_and_cap(n, softcap);
   constexpr int kPiece = 4096;
   CpuDevice& cpu = cpu_of(device);
+  const TimedOp timed(cpu, OpKind::Other);
   const auto n_pieces = static_cast<int>((n + kPiece - 1) / kPiece);
   split(cpu, n_pieces, n / 4, [&](int begin, int end, int) {
     for (int i = begin; i < end; i++) {
@@ -91,7 +97,8 @@ void scale_and_cap(Device& device, float* x, std::int64_t n, float scale, float 
   });
 }
 
-void add(Device&, const float* x, float* y, std::int64_t n) {
+void add(Device& device, const float* x, float* y, std::int64_t n) {
+  const TimedOp timed(cpu_of(device), OpKind::Other);
   for (std::int64_t i = 0; i < n; i++) y[i] += x[i];
 }
 

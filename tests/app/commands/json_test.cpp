@@ -259,6 +259,24 @@ TEST_F(CliJson, first_steps_after_prompts_are_listed_separately) {
         << decoder;
 }
 
+TEST_F(CliJson, a_breakdown_accounts_for_the_whole_step) {
+  const json found = document("bench step --rows 1,9 --context 8 --repeat 2 --breakdown");
+  for (const json& row : found["rows"]) {
+    const json& parts = row["breakdown"];
+    double ms = parts["between_ms"];
+    for (const char* kind :
+         {"products", "norms", "rope", "attention", "activation", "cache", "choice", "other"}) {
+      ms += parts["kinds"][kind]["ms"].get<double>();
+      EXPECT_GE(parts["kinds"][kind]["operations"], 1) << kind;
+      EXPECT_GT(parts["kinds"][kind]["ms"], 0) << kind;
+    }
+    EXPECT_NEAR(ms, parts["ms"].get<double>(), 1e-6);
+    EXPECT_GE(parts["between_ms"], 0);
+    EXPECT_GE(parts["waiting"], 0);
+    EXPECT_LE(parts["waiting"], 1);
+  }
+}
+
 TEST_F(CliJson, tokens_per_second_have_a_spread) {
   EXPECT_EQ(wrong_in(document("bench decode --max-tokens 4 --context 8 --repeat 2"),
                      with(json::parse(R"({"model": "string", "dtype": "string", "scale": "string",
