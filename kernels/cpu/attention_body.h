@@ -11,9 +11,6 @@
 namespace kernels::cpu {
 namespace {
 
-/// With at least this many queries, a chunk is converted to f32 once for all of them
-constexpr int kManyQueries = 13;
-
 // The result of a query's span, in memory as its Query has it: sums[0] is the largest score, sums[1] the sum of weights.
 inline int partial_floats(int head_dim) {
   return 16 + padded_dim(head_dim);
@@ -128,7 +125,7 @@ struct AttentionRows {
 
   // Computes the group's queries over the first n_slots positions of the chunk.
   void attend_group(const Element* keys, int n_slots, Ahead next_keys, Ahead next_values) {
-    const bool widens = n_group >= kManyQueries && sizeof(Element) < 4;
+    const bool widens = n_group >= kWidenedQueries && sizeof(Element) < 4;
     if (widens) {
       widen_keys(keys, n_slots, next_keys);
       in_groups(group, n_group, ScorePass<StoreF32>{wide, head_dim, next_keys});
@@ -173,6 +170,16 @@ struct AttentionRows {
   void use_cached_values(int chunk, int n_slots) {
     const Element* v = page_of(call.v_pages, chunk);
     for (int slot = 0; slot < n_slots; slot++) values[slot] = v + std::int64_t{slot} * head_dim;
+  }
+  // Prefetches the keys and values of the first chunk, which no chunk before it did.
+  void prefetch_chunk(int chunk) const {
+    if (chunk * kChunk >= prefix) return;
+    const auto bytes = static_cast<int>(sizeof(Element)) * head_dim * kChunk;
+    const char* const both[] = {call.k_pages, call.v_pages};
+    for (const char* pages : both) {
+      const auto* at = reinterpret_cast<const char*>(page_of(pages, chunk));
+      for (int i = 0; i < bytes; i += 64) prefetch_to_l2(at + i);
+    }
   }
   void cached_chunk(int chunk, bool is_last) {
     use_cached_values(chunk, kChunk);
@@ -261,6 +268,7 @@ struct AttentionRows {
     }
     first = first > item.first_span * kSpan ? first : item.first_span * kSpan;
     last = last < item.last_span * kSpan ? last : item.last_span * kSpan - 1;
+    prefetch_chunk(first / kChunk);
     for (int span = first / kSpan; span <= last / kSpan && first <= last; span++) {
       begin_span(span);
       const int end = (span + 1) * kSpan - 1 < last ? (span + 1) * kSpan - 1 : last;

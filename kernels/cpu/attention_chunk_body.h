@@ -95,9 +95,9 @@ void score_slots(Query* const* queries,
   for (; at <= last; at += 16) score_block<Store, kQueries, 1>(queries, keys, head_dim, at, ahead);
 }
 
-// Turns the scores of a query into weights relative to the largest score so far. Writes the weights' sum by lane.
+// Scales and masks the scores of a query's chunk and updates its largest score.
 // @return  old minus new largest score
-inline float weigh(Query& query, float scale, float softcap, float* sums) {
+inline float scale_scores(Query& query, float scale, float softcap) {
   alignas(64) static const float kSlot[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   F score[4];
 #pragma GCC unroll 4
@@ -113,32 +113,34 @@ inline float weigh(Query& query, float scale, float softcap, float* sums) {
       score[b] = f_select(visible, score[b], f_set(-kInfinity));
     }
   }
+#pragma GCC unroll 4
+  for (int b = 0; b < 4; b++) f_store(query.scores + 16 * b, score[b]);
   const float largest = f_top(f_max(f_max(score[0], score[1]), f_max(score[2], score[3])));
   const float top = largest > query.top ? largest : query.top;
-  F sum = f_set(0);
-#pragma GCC unroll 4
-  for (int b = 0; b < 4; b++) {
-    const F weight = f_exp(f_sub(score[b], f_set(top)));
-    f_store(query.scores + 16 * b, weight);
-    sum = f_add(sum, weight);
-  }
-  f_store(sums, sum);
   const float step = query.top - top;
   query.top = top;
   return step;
 }
 
-// Online softmax of at most kSoftmaxQueries queries: scores become weights. The values' sums are rescaled when the next value is
-// added.
+// Online softmax of at most kSoftmaxQueries queries: scores become weights relative to the largest score so far. The sums of
+// values are rescaled when the next value is added. The largest scores of all queries come first, so that the processor need not
+// wait for each.
 inline void online_softmax(Query* const* queries, int n, float scale, float softcap) {
-  alignas(64) float sums[kSoftmaxQueries][16];
   alignas(64) float rescale[kSoftmaxQueries] = {};
-  for (int i = 0; i < n; i++) rescale[i] = weigh(*queries[i], scale, softcap, sums[i]);
+  for (int i = 0; i < n; i++) rescale[i] = scale_scores(*queries[i], scale, softcap);
   f_store(rescale, f_exp(f_load(rescale)));
   for (int i = 0; i < n; i++) {
     Query& query = *queries[i];
     query.rescale = rescale[i];
-    f_store(query.sums, f_fma(f_load(query.sums), f_set(rescale[i]), f_load(sums[i])));
+    F sum = f_mul(f_load(query.sums), f_set(rescale[i]));
+    const F top = f_set(query.top);
+#pragma GCC unroll 4
+    for (int b = 0; b < 4; b++) {
+      const F weight = f_exp_below_0(f_sub(f_load(query.scores + 16 * b), top));
+      f_store(query.scores + 16 * b, weight);
+      sum = f_add(sum, weight);
+    }
+    f_store(query.sums, sum);
   }
 }
 

@@ -14,6 +14,9 @@ constexpr int attention_blocks(int queries) {
   return queries == 1 ? 4 : queries == 2 ? 2 : 1;
 }
 constexpr int kFewMultiplications = 3;
+/// Attention converts a chunk to f32 once for all if it has at least this many queries. Never here: a pass of six queries hides
+/// the conversion, and a chunk in f32 would not leave room in the L1 cache.
+constexpr int kWidenedQueries = 1 << 30;
 constexpr int kMaxBlockRows = 6;
 // There are 16 registers; a panel takes two a row.
 constexpr int panels_per_pass(int rows) {
@@ -163,6 +166,10 @@ inline M m_less(F x, F y) {
 inline M m_less_equal(F x, F y) {
   return {_mm256_cmp_ps(x.a, y.a, _CMP_LE_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_LE_OQ)};
 }
+/// Also true for NaN.
+inline M m_not_less(F x, F y) {
+  return {_mm256_cmp_ps(x.a, y.a, _CMP_NLT_UQ), _mm256_cmp_ps(x.b, y.b, _CMP_NLT_UQ)};
+}
 inline M m_equal(F x, F y) {
   return {_mm256_cmp_ps(x.a, y.a, _CMP_EQ_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_EQ_OQ)};
 }
@@ -176,13 +183,15 @@ inline std::uint32_t m_bits(M x) {
 inline F f_select(M m, F yes, F no) {
   return {_mm256_blendv_ps(no.a, yes.a, m.a), _mm256_blendv_ps(no.b, yes.b, m.b)};
 }
-/// a 2^n for integer n <= 127; 0 if n < -126.
+/// x in lanes of m, else 0.
+inline F f_where(M m, F x) {
+  return {_mm256_and_ps(m.a, x.a), _mm256_and_ps(m.b, x.b)};
+}
+/// a 2^n for integer n <= 127; 0 if n < -126. If n is NaN, so is a.
 inline F f_times_power(F x, F n) {
   const I exponent = i_left<23>(i_add(i_of_whole(n), i_set(127)));
   const M normal = m_less_equal(f_set(-126.0f), n);
-  const M number = m_equal(n, n);
-  const F power = f_select(normal, f_bits(exponent), f_set(0.0f));
-  return f_mul(x, f_select(number, power, n));
+  return f_mul(x, f_where(normal, f_bits(exponent)));
 }
 inline float f_sum(F x) {
   const __m256 eight = _mm256_add_ps(x.a, x.b);

@@ -13,6 +13,8 @@ constexpr int attention_blocks(int) {
   return 4;
 }
 constexpr int kFewMultiplications = 5;
+/// Shuffles that widen 16-bit values compete with the multiplications for a port of Intel's processors.
+constexpr int kWidenedQueries = 13;
 constexpr int kMaxBlockRows = 24;
 // 32 registers: panels x rows of sums, a weight line per panel, one broadcast.
 constexpr int panels_per_pass(int rows) {
@@ -135,6 +137,9 @@ inline M m_less(F a, F b) {
 inline M m_less_equal(F a, F b) {
   return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ);
 }
+inline M m_not_less(F a, F b) {
+  return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ);
+}
 inline M m_equal(F a, F b) {
   return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
 }
@@ -146,6 +151,9 @@ inline std::uint32_t m_bits(M a) {
 }
 inline F f_select(M m, F yes, F no) {
   return _mm512_mask_mov_ps(no, m, yes);
+}
+inline F f_where(M m, F x) {
+  return _mm512_maskz_mov_ps(m, x);
 }
 inline float f_sum(F a) {
   const __m256 low = _mm512_castps512_ps256(a);

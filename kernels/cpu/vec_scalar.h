@@ -13,6 +13,8 @@ constexpr int attention_blocks(int) {
 }
 // rows times steps of k in a line of weights, up to which matmul does not prefetch
 constexpr int kFewMultiplications = 5;
+/// Attention converts a chunk to f32 once for all if it has at least this many queries.
+constexpr int kWidenedQueries = 13;
 constexpr int kMaxBlockRows = 4;
 constexpr int panels_per_pass(int) {
   return 1;
@@ -185,6 +187,12 @@ inline M m_less_equal(F a, F b) {
   DECOSCOPE_LANES(r.v[i] = a.v[i] <= b.v[i])
   return r;
 }
+/// Also true for NaN.
+inline M m_not_less(F a, F b) {
+  M r;
+  DECOSCOPE_LANES(r.v[i] = !(a.v[i] < b.v[i]))
+  return r;
+}
 inline M m_equal(F a, F b) {
   M r;
   DECOSCOPE_LANES(r.v[i] = a.v[i] == b.v[i])
@@ -204,6 +212,11 @@ inline std::uint32_t m_bits(M a) {
 inline F f_select(M m, F yes, F no) {
   DECOSCOPE_LANES(no.v[i] = m.v[i] ? yes.v[i] : no.v[i])
   return no;
+}
+/// x in lanes of m, else 0.
+inline F f_where(M m, F x) {
+  DECOSCOPE_LANES(x.v[i] = m.v[i] ? x.v[i] : 0)
+  return x;
 }
 /// a 2^n for integer n <= 127; 0 if n < -126.
 inline F f_times_power(F a, F n) {
