@@ -11,6 +11,12 @@ int bytes_of(DType dtype) {
   return dtype == DType::F32 ? 4 : 2;
 }
 
+std::int64_t cache_bytes(DType dtype, std::int64_t n) {
+  if (dtype != DType::Q8_0) return n * bytes_of(dtype);
+  ensure(n % kCacheGroup == 0, "a cache of type q8_0: head_dim must be a multiple of 32");
+  return n + n / kCacheGroup * 2;
+}
+
 const char* name_of(DType dtype) {
   switch (dtype) {
     case DType::F32:

@@ -51,4 +51,10 @@ std::uint16_t f16_from_f32(float x);
 /// Exact.
 float f32_from_f16(std::uint16_t x);
 
+/// Values of a head that share a scale in a cache of type Q8_0
+inline constexpr int kCacheGroup = 32;
+/// Bytes of n values in a KV cache. Q8_0 (CPU only): int8 and a scale in f16 for each kCacheGroup values; n is a multiple of kCacheGroup.
+/// @throws ContractError  for other quantised types
+std::int64_t cache_bytes(DType dtype, std::int64_t n);
+
 }  // namespace kernels

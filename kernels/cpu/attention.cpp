@@ -143,7 +143,8 @@ void run_groups(CpuDevice& cpu,
     n_left[g].store(groups[g].n_parts, std::memory_order_relaxed);
     for (int part = 0; part < groups[g].n_parts; part++) items.push_back({g, part});
   }
-  const auto attend = cpu.kernels.attention[static_cast<int>(dtype)];
+  const auto attend = dtype == DType::Q8_0 ? cpu.kernels.attention_q8
+                                           : cpu.kernels.attention[static_cast<int>(dtype)];
   std::atomic<int> next{0};
   const auto work = [&](int thread) {
     const auto n_items = static_cast<int>(items.size());

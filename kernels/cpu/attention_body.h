@@ -58,10 +58,60 @@ inline void write_out(const AttentionCall& call, int row, int head, const float*
     f_store_part(out + d, f_mul(f_load(total + 16 + d), inverse), call.head_dim - d);
 }
 
+// A cache of type Q8_0. Of a head, a page of keys has int8 [head_dim, 64] and scales [head_dim / 32, 64] in f16, a page of values
+// int8 [64, head_dim] and scales [head_dim / 32, 64], a staged row int8 [head_dim] and scales [head_dim / 32]. Each chunk is
+// converted to f32 once.
+struct StoreQ8 : StoreF32 {
+  static constexpr int kGroup = 32;
+};
+
+// keys or values [n_rows, 64] of one chunk, 32 rows for each row of scales
+inline void widen_q8_keys(const std::int8_t* from, int head_dim, float* to, Ahead& ahead) {
+  const auto* scales = reinterpret_cast<const std::uint16_t*>(from + head_dim * kChunk);
+  for (int first = 0; first < head_dim; first += StoreQ8::kGroup, scales += kChunk) {
+    F scale[4];
+#pragma GCC unroll 4
+    for (int b = 0; b < 4; b++) scale[b] = f_load_f16(scales + 16 * b);
+    for (int d = first; d < first + StoreQ8::kGroup; d++) {
+      ahead.fetch<kChunk>();
+#pragma GCC unroll 4
+      for (int b = 0; b < 4; b++) {
+        const int at = d * kChunk + 16 * b;
+        f_store(to + at, f_mul(f_load_i8(from + at), scale[b]));
+      }
+    }
+  }
+}
+inline void widen_q8_values(
+    const std::int8_t* from, int head_dim, int n_slots, float* to, Ahead& ahead) {
+  const auto* scales = reinterpret_cast<const std::uint16_t*>(from + head_dim * kChunk);
+  for (int first = 0; first < head_dim; first += StoreQ8::kGroup, scales += kChunk) {
+    alignas(64) float scale[kChunk];
+    for (int b = 0; b < kChunk; b += 16) f_store(scale + b, f_load_f16(scales + b));
+    for (int slot = 0; slot < n_slots; slot++) {
+      ahead.fetch<StoreQ8::kGroup>();
+      for (int d = first; d < first + StoreQ8::kGroup; d += 16) {
+        const int at = slot * head_dim + d;
+        f_store(to + at, f_mul(f_load_i8(from + at), f_set(scale[slot])));
+      }
+    }
+  }
+}
+// One staged row of a head; value i goes to to[i * stride].
+inline void widen_q8_row(const std::int8_t* from, int head_dim, float* to, int stride) {
+  const auto* scales = reinterpret_cast<const std::uint16_t*>(from + head_dim);
+  for (int first = 0; first < head_dim; first += StoreQ8::kGroup, scales++) {
+    const float scale = f32_of_half(scales);
+    for (int d = first; d < first + StoreQ8::kGroup; d++)
+      to[d * stride] = static_cast<float>(from[d]) * scale;
+  }
+}
+
 // The rows of an item, chunk by chunk.
 template <class Store>
 struct AttentionRows {
   using Element = typename Store::Element;
+  static constexpr bool kIsQ8 = __is_same(Store, StoreQ8);
 
   const AttentionCall& call;
   const AttentionItem& item;
@@ -73,7 +123,7 @@ struct AttentionRows {
   Query** group;   // [n_rows n_rep] queries of the current group
   int n_group = 0;
   Element* tile;  // [head_dim, kChunk]
-  float* wide;    // keys or values of the chunk in f32, for groups of many queries
+  float* wide;    // keys or values of the chunk in f32, for groups of many queries; values of Q8_0
   const Element* values[kChunk];
   /// Of each slot: the row whose key is in the tile; -1: a cached position or none
   int owner[kChunk];
@@ -102,14 +152,18 @@ struct AttentionRows {
     }
   }
 
-  const Element* page_of(const char* pages, int chunk) const {
-    const int page = call.pages[call.page_begin[item.seq] + chunk];
-    const auto* base = reinterpret_cast<const Element*>(pages + page * call.page_bytes);
-    return base + std::int64_t{item.kv_head} * head_dim * kChunk;
+  // Bytes of one position and head, as kernels::cache_bytes()
+  std::int64_t bytes_of_position() const {
+    if (kIsQ8) return head_dim + head_dim / StoreQ8::kGroup * 2;
+    return static_cast<std::int64_t>(sizeof(Element)) * head_dim;
   }
-  const Element* staged(const char* rows_of, int row) const {
-    const std::int64_t index = std::int64_t{row} * call.n_kv_heads + item.kv_head;
-    return reinterpret_cast<const Element*>(rows_of) + index * head_dim;
+  // The item's head in a page of keys or of values.
+  const char* page_of(const char* pages, int chunk) const {
+    const int page = call.pages[call.page_begin[item.seq] + chunk];
+    return pages + page * call.page_bytes + item.kv_head * kChunk * bytes_of_position();
+  }
+  const char* staged(const char* rows_of, int row) const {
+    return rows_of + (std::int64_t{row} * call.n_kv_heads + item.kv_head) * bytes_of_position();
   }
 
   // Adds a row's query heads to the group, with its visible slots of the chunk at position `base`.
@@ -123,6 +177,11 @@ struct AttentionRows {
     }
   }
 
+  void weigh_group() {
+    for (int i = 0; i < n_group; i += kSoftmaxQueries)
+      online_softmax(group + i, n_group - i < kSoftmaxQueries ? n_group - i : kSoftmaxQueries,
+                     call.scale, call.softcap);
+  }
   // Computes the group's queries over the first n_slots positions of the chunk.
   void attend_group(const Element* keys, int n_slots, Ahead next_keys, Ahead next_values) {
     const bool widens = n_group >= kWidenedQueries && sizeof(Element) < 4;
@@ -132,9 +191,7 @@ struct AttentionRows {
     } else {
       in_groups(group, n_group, ScorePass<Store>{keys, head_dim, next_keys});
     }
-    for (int i = 0; i < n_group; i += kSoftmaxQueries)
-      online_softmax(group + i, n_group - i < kSoftmaxQueries ? n_group - i : kSoftmaxQueries,
-                     call.scale, call.softcap);
+    weigh_group();
     if (widens) {
       const float* rows[kChunk];
       widen_values(rows, n_slots, next_values);
@@ -167,35 +224,70 @@ struct AttentionRows {
     ahead.wanted = false;
   }
 
-  void use_cached_values(int chunk, int n_slots) {
-    const Element* v = page_of(call.v_pages, chunk);
+  // Sets `values` to the first n_slots values of a cached chunk; `f32` receives those of a Q8_0 cache.
+  void use_cached_values(int chunk,
+                         int n_slots,
+                         [[maybe_unused]] float* f32,
+                         [[maybe_unused]] Ahead& ahead) {
+    const char* page = page_of(call.v_pages, chunk);
+    const auto* v = reinterpret_cast<const Element*>(page);
+    if constexpr (kIsQ8) {
+      widen_q8_values(reinterpret_cast<const std::int8_t*>(page), head_dim, n_slots, f32, ahead);
+      v = f32;
+    }
     for (int slot = 0; slot < n_slots; slot++) values[slot] = v + std::int64_t{slot} * head_dim;
+  }
+  // Copies the keys of a cached chunk to the tile.
+  void use_cached_keys(int chunk, [[maybe_unused]] Ahead& ahead) {
+    const char* page = page_of(call.k_pages, chunk);
+    if constexpr (kIsQ8)
+      widen_q8_keys(reinterpret_cast<const std::int8_t*>(page), head_dim, tile, ahead);
+    else
+      __builtin_memcpy(tile, page, sizeof(Element) * head_dim * kChunk);
   }
   // Prefetches the keys and values of the first chunk, which no chunk before it did.
   void prefetch_chunk(int chunk) const {
     if (chunk * kChunk >= prefix) return;
-    const auto bytes = static_cast<int>(sizeof(Element)) * head_dim * kChunk;
     const char* const both[] = {call.k_pages, call.v_pages};
     for (const char* pages : both) {
-      const auto* at = reinterpret_cast<const char*>(page_of(pages, chunk));
-      for (int i = 0; i < bytes; i += 64) prefetch_to_l2(at + i);
+      const char* at = page_of(pages, chunk);
+      for (int i = 0; i < kChunk * bytes_of_position(); i += 64) prefetch_to_l2(at + i);
     }
   }
   void cached_chunk(int chunk, bool is_last) {
-    use_cached_values(chunk, kChunk);
     for (int i = 0; i < item.n_rows; i++)
       if (sees(call, item.rows[i], chunk * kChunk, kChunk)) add_to_group(i, chunk * kChunk);
     const bool has_next = !is_last && (chunk + 1) * kChunk < prefix;
     const int next = has_next ? chunk + 1 : chunk;
-    attend_group(page_of(call.k_pages, chunk), kChunk,
-                 {reinterpret_cast<const char*>(page_of(call.k_pages, next)), has_next},
-                 {reinterpret_cast<const char*>(page_of(call.v_pages, next)), has_next});
+    Ahead next_keys = {page_of(call.k_pages, next), has_next};
+    Ahead next_values = {page_of(call.v_pages, next), has_next};
+    if constexpr (kIsQ8) {
+      Ahead none = {call.k_pages, false};
+      use_cached_keys(chunk, next_keys);
+      in_groups(group, n_group, ScorePass<Store>{tile, head_dim, none});
+      weigh_group();
+      use_cached_values(chunk, kChunk, tile, next_values);  // the tile stays in the L1 cache
+      in_groups(group, n_group, ValuePass<Store>{values, head_dim, none});
+      n_group = 0;
+    } else {
+      use_cached_values(chunk, kChunk, nullptr, next_values);
+      attend_group(reinterpret_cast<const Element*>(page_of(call.k_pages, chunk)), kChunk,
+                   next_keys, next_values);
+    }
   }
 
   void put_in_tile(int slot, int row) {
-    const Element* key = staged(call.staged_k, row);
-    for (int d = 0; d < head_dim; d++) tile[d * kChunk + slot] = key[d];
-    values[slot] = staged(call.staged_v, row);
+    const char *key = staged(call.staged_k, row), *value = staged(call.staged_v, row);
+    if constexpr (kIsQ8) {
+      float* to = wide + std::int64_t{slot} * head_dim;
+      widen_q8_row(reinterpret_cast<const std::int8_t*>(key), head_dim, tile + slot, kChunk);
+      widen_q8_row(reinterpret_cast<const std::int8_t*>(value), head_dim, to, 1);
+      values[slot] = to;
+    } else {
+      const auto* keys = reinterpret_cast<const Element*>(key);
+      for (int d = 0; d < head_dim; d++) tile[d * kChunk + slot] = keys[d];
+      values[slot] = reinterpret_cast<const Element*>(value);
+    }
     owner[slot] = row;
   }
   void attend_tile(int n_slots) {
@@ -208,9 +300,9 @@ struct AttentionRows {
     const int n_cached = prefix > base ? prefix - base : 0;
     for (int slot = 0; slot < kChunk; slot++) owner[slot] = -1;
     if (n_cached > 0) {
-      const Element* keys = page_of(call.k_pages, chunk);
-      __builtin_memcpy(tile, keys, sizeof(Element) * head_dim * kChunk);
-      use_cached_values(chunk, n_cached);
+      Ahead none = {call.k_pages, false};
+      use_cached_keys(chunk, none);
+      use_cached_values(chunk, n_cached, wide, none);
     }
     int n_used = n_cached;  // slots of the tile in use
     for (int i = 0; i < item.n_rows; i++) {

@@ -2,6 +2,7 @@
 // same for every instruction set.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "kernels/checks.h"
@@ -15,6 +16,12 @@ inline float as_f32(float x, DType) {
 }
 inline float as_f32(std::uint16_t x, DType dtype) {
   return dtype == DType::BF16 ? f32_from_bf16(x) : f32_from_f16(x);
+}
+
+inline float half_at(const std::int8_t* halves, int i) {
+  std::uint16_t bits;
+  std::memcpy(&bits, halves + 2 * i, 2);
+  return f32_from_f16(bits);
 }
 
 /// Returns the product whose score without a softcap equals the capped score of `product`.
@@ -45,6 +52,35 @@ struct Keys {
     const Element* key = staged + (std::int64_t{row} * layer.n_kv_heads + kv_head) * layer.head_dim;
     double score = 0;
     for (int d = 0; d < layer.head_dim; d++) score += double{q[d]} * as_f32(key[d], layer.dtype);
+    return score;
+  }
+};
+
+// The same in a cache of type Q8_0 (cache.cpp).
+template <>
+struct Keys<std::int8_t> {
+  const KvLayer& layer;
+  const RowsPlan& plan;
+  const std::int8_t* staged;
+  int seq, kv_head;
+
+  void score_page(int page, int n, const float* q, double* score) const {
+    const int id = plan.pages[plan.page_begin[seq] + page], dim = layer.head_dim;
+    const std::int8_t* keys = static_cast<const std::int8_t*>(layer.k) + id * layer.page_bytes +
+                              kv_head * kPageSize * cache_bytes(DType::Q8_0, dim);
+    std::fill_n(score, n, 0.0);
+    for (int d = 0; d < dim; d++)
+      for (int s = 0; s < n; s++)
+        score[s] += double{q[d]} * static_cast<float>(keys[d * kPageSize + s]) *
+                    half_at(keys + kPageSize * dim, d / kCacheGroup * kPageSize + s);
+  }
+  double score_row(int row, const float* q) const {
+    const int dim = layer.head_dim;
+    const std::int8_t* key =
+        staged + (std::int64_t{row} * layer.n_kv_heads + kv_head) * cache_bytes(DType::Q8_0, dim);
+    double score = 0;
+    for (int d = 0; d < dim; d++)
+      score += double{q[d]} * static_cast<float>(key[d]) * half_at(key + dim, d / kCacheGroup);
     return score;
   }
 };
@@ -92,7 +128,9 @@ void attention_weights(Device&,
                        const Scores& scores,
                        float* mean) {
   check_attention_weights(plan, row, scores);
-  if (layer.dtype == DType::F32)
+  if (layer.dtype == DType::Q8_0)
+    weights_of<std::int8_t>(layer, plan, row, q, staged_k, n_heads, scores, mean);
+  else if (layer.dtype == DType::F32)
     weights_of<float>(layer, plan, row, q, staged_k, n_heads, scores, mean);
   else
     weights_of<std::uint16_t>(layer, plan, row, q, staged_k, n_heads, scores, mean);

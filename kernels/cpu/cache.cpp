@@ -1,8 +1,11 @@
 // The paged KV cache. A page holds keys [n_kv_heads, head_dim, 64], so that SIMD lanes are positions, and values
-// [n_kv_heads, 64, head_dim].
+// [n_kv_heads, 64, head_dim]. In a cache of type Q8_0 each head has its int8 in this order and then its scales in f16: keys
+// [head_dim / 32, 64], values [head_dim / 32, 64]; a head of a staged row has int8 [head_dim] and scales [head_dim / 32].
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
@@ -10,6 +13,33 @@
 
 namespace kernels::cpu {
 namespace {
+
+std::int64_t page_bytes(DType dtype, int n_kv_heads, int head_dim) {
+  if (dtype != DType::Q8_0) return checked_page_bytes(dtype, n_kv_heads, head_dim);
+  ensure(n_kv_heads > 0 && head_dim > 0, "page_bytes: n_kv_heads and head_dim must be at least 1");
+  return std::int64_t{kPageSize} * n_kv_heads * cache_bytes(dtype, head_dim);
+}
+
+// Rounds a group of values to int8 multiples of a scale, the largest magnitude / 127 as f16. If a value is not finite, neither is the scale.
+void quantise_group(const float* x, std::int8_t* to, std::uint16_t* scale_to) {
+  float most = 0, check = 0;
+  for (int i = 0; i < kCacheGroup; i++) {
+    most = std::max(most, std::fabs(x[i]));
+    check += x[i] * 0;  // NaN if a value is not finite
+  }
+  *scale_to = f16_from_f32(check == 0 ? most / 127 : std::numeric_limits<float>::quiet_NaN());
+  const float scale = f32_from_f16(*scale_to);
+  const float inverse = scale > 0 && scale < 65536 ? 1 / scale : 0;
+  for (int i = 0; i < kCacheGroup; i++)
+    to[i] = static_cast<std::int8_t>(std::clamp(std::nearbyint(x[i] * inverse), -127.0f, 127.0f));
+}
+
+void quantise_head(const float* x, int head_dim, char* to) {
+  auto* values = reinterpret_cast<std::int8_t*>(to);
+  auto* scales = reinterpret_cast<std::uint16_t*>(to + head_dim);
+  for (int g = 0; g < head_dim / kCacheGroup; g++)
+    quantise_group(x + g * kCacheGroup, values + g * kCacheGroup, scales + g);
+}
 
 void kv_stage(Device& device,
               const float* x,
@@ -23,11 +53,15 @@ void kv_stage(Device& device,
   check_stage(n_rows, n_kv_heads, head_dim, x_stride);
   CpuDevice& cpu = cpu_of(device);
   const TimedOp timed(cpu, OpKind::Cache);
-  const auto narrow = cpu.kernels.narrow[static_cast<int>(dtype)];
-  const std::int64_t row_bytes = std::int64_t{width} * bytes_of(dtype);
+  const std::int64_t head_bytes = cache_bytes(dtype, head_dim);
+  const auto stage_row = [&](const float* from, char* to) {
+    if (dtype != DType::Q8_0) return cpu.kernels.narrow[static_cast<int>(dtype)](from, width, to);
+    for (int head = 0; head < n_kv_heads; head++)
+      quantise_head(from + head * head_dim, head_dim, to + head * head_bytes);
+  };
   split(cpu, n_rows, std::int64_t{n_rows} * width / 8, [&](int begin, int end, int) {
     for (int r = begin; r < end; r++)
-      narrow(x + r * x_stride, width, static_cast<char*>(staged) + r * row_bytes);
+      stage_row(x + r * x_stride, static_cast<char*>(staged) + r * n_kv_heads * head_bytes);
   });
 }
 
@@ -60,6 +94,31 @@ void commit_head(const KvLayer& layer,
   }
 }
 
+void commit_q8_head(const KvLayer& layer,
+                    const StagedLayer& staged,
+                    const int* src,
+                    const int* page,
+                    const int* slot,
+                    int n,
+                    int head) {
+  const int dim = layer.head_dim, n_groups = dim / kCacheGroup;
+  const std::int64_t head_bytes = cache_bytes(DType::Q8_0, dim);
+  for (int i = 0; i < n; i++) {
+    const std::int64_t from = (std::int64_t{src[i]} * layer.n_kv_heads + head) * head_bytes;
+    const std::int64_t to = page[i] * layer.page_bytes + head * kPageSize * head_bytes;
+    const char *k = static_cast<const char*>(staged.k) + from,
+               *v = static_cast<const char*>(staged.v) + from;
+    char *k_page = static_cast<char*>(layer.k) + to, *v_page = static_cast<char*>(layer.v) + to;
+    for (int d = 0; d < dim; d++) k_page[d * kPageSize + slot[i]] = k[d];
+    std::memcpy(v_page + slot[i] * dim, v, dim);
+    for (int g = 0; g < n_groups; g++) {
+      const int at = kPageSize * dim + (g * kPageSize + slot[i]) * 2;
+      std::memcpy(k_page + at, k + dim + 2 * g, 2);
+      std::memcpy(v_page + at, v + dim + 2 * g, 2);
+    }
+  }
+}
+
 void commit_layer(CpuDevice& cpu,
                   const KvLayer& layer,
                   const StagedLayer& staged,
@@ -70,7 +129,9 @@ void commit_layer(CpuDevice& cpu,
   const std::int64_t cost = std::int64_t{n} * layer.n_kv_heads * layer.head_dim;
   split(cpu, layer.n_kv_heads, cost, [&](int begin, int end, int) {
     for (int head = begin; head < end; head++) {
-      if (layer.dtype == DType::F32)
+      if (layer.dtype == DType::Q8_0)
+        commit_q8_head(layer, staged, src, page, slot, n, head);
+      else if (layer.dtype == DType::F32)
         commit_head(layer, static_cast<const float*>(staged.k), static_cast<const float*>(staged.v),
                     src, page, slot, n, head);
       else
@@ -95,7 +156,7 @@ void kv_commit(Device& device,
 }
 
 void kv_copy_page(Device&, const KvLayer& layer, int from, int to) {
-  const std::int64_t bytes = checked_page_bytes(layer.dtype, layer.n_kv_heads, layer.head_dim);
+  const std::int64_t bytes = page_bytes(layer.dtype, layer.n_kv_heads, layer.head_dim);
   for (void* pages : {layer.k, layer.v}) {
     char* base = static_cast<char*>(pages);
     if (from != to)
@@ -103,6 +164,11 @@ void kv_copy_page(Device&, const KvLayer& layer, int from, int to) {
   }
 }
 
+float half_at(const std::int8_t* halves, int i) {
+  std::uint16_t bits;
+  std::memcpy(&bits, halves + 2 * i, 2);
+  return f32_from_f16(bits);
+}
 float as_f32(float x, DType) {
   return x;
 }
@@ -125,11 +191,29 @@ void read_position(const KvLayer& layer, int page, int slot, float* k, float* v)
   }
 }
 
+void read_q8_position(const KvLayer& layer, int page, int slot, float* k, float* v) {
+  const int dim = layer.head_dim;
+  const std::int64_t head_bytes = kPageSize * cache_bytes(DType::Q8_0, dim);
+  for (int head = 0; head < layer.n_kv_heads; head++) {
+    const std::int64_t at = page * layer.page_bytes + head * head_bytes;
+    const auto* keys = static_cast<const std::int8_t*>(layer.k) + at;
+    const auto* values = static_cast<const std::int8_t*>(layer.v) + at;
+    for (int d = 0; d < dim; d++) {
+      const int scale = d / kCacheGroup * kPageSize + slot;
+      k[head * dim + d] =
+          static_cast<float>(keys[d * kPageSize + slot]) * half_at(keys + kPageSize * dim, scale);
+      v[head * dim + d] =
+          static_cast<float>(values[slot * dim + d]) * half_at(values + kPageSize * dim, scale);
+    }
+  }
+}
+
 void kv_read(Device&, const KvLayer& layer, const int* pages, int n, float* k, float* v) {
   const std::int64_t width = std::int64_t{layer.n_kv_heads} * layer.head_dim;
   for (int pos = 0; pos < n; pos++) {
-    const auto read =
-        layer.dtype == DType::F32 ? read_position<float> : read_position<std::uint16_t>;
+    const auto read = layer.dtype == DType::Q8_0  ? read_q8_position
+                      : layer.dtype == DType::F32 ? read_position<float>
+                                                  : read_position<std::uint16_t>;
     read(layer, pages[pos / kPageSize], pos % kPageSize, k + pos * width, v + pos * width);
   }
 }
@@ -137,7 +221,7 @@ void kv_read(Device&, const KvLayer& layer, const int* pages, int n, float* k, f
 }  // namespace
 
 void add_cache_ops(Ops& ops) {
-  ops.page_bytes = checked_page_bytes;
+  ops.page_bytes = page_bytes;
   ops.kv_stage = kv_stage;
   ops.kv_commit = kv_commit;
   ops.kv_copy_page = kv_copy_page;

@@ -97,6 +97,8 @@ struct CpuKernels {
   std::int64_t (*attention_scratch)(int n_rows, int n_rep, int head_dim);
   /// Computes an item.
   void (*attention[3])(const AttentionCall& call, const AttentionItem& item, char* scratch);
+  /// The same with a cache of type Q8_0.
+  void (*attention_q8)(const AttentionCall& call, const AttentionItem& item, char* scratch);
   /// Floats of the result of one query in one span.
   int (*attention_partial_floats)(int head_dim);
   /// Joins the results of all spans of some rows in order of positions, and writes `out`. The item has the rows of items that

@@ -95,6 +95,13 @@ inline F rounded_to_bf16(F x) {
   return f_of_bf16(bf16_bits(x));
 }
 
+/// One half as f32.
+inline float f32_of_half(const std::uint16_t* p) {
+  float lanes[16];
+  f_store(lanes, f_load_f16_part(p, 1));
+  return lanes[0];
+}
+
 // Storage types: load 16 values, or the first n, as f32, and store them.
 struct StoreF32 {
   using Element = float;

@@ -26,6 +26,7 @@ CpuKernels table_of_bodies() {
   table.attention[0] = attend<StoreF32>;
   table.attention[1] = attend<StoreF16>;
   table.attention[2] = attend<StoreBF16>;
+  table.attention_q8 = attend<StoreQ8>;
   table.attention_partial_floats = partial_floats;
   table.join_attention = join_spans;
   table.top_two = top_two_of;

@@ -243,6 +243,12 @@ inline I i_load_u16(const std::uint16_t* p) {
 inline void copy_u16(std::uint16_t* to, const std::uint16_t* from, int n) {
   for (int i = 0; i < n && i < 16; i++) to[i] = from[i];
 }
+inline F f_load_i8(const std::int8_t* p) {
+  return {_mm256_cvtepi32_ps(
+              _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))),
+          _mm256_cvtepi32_ps(
+              _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8))))};
+}
 inline F f_load_f16_part(const std::uint16_t* p, int n) {
   std::uint16_t lanes[16] = {};
   copy_u16(lanes, p, n);

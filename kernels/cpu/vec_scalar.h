@@ -258,6 +258,11 @@ inline F f_load_f16_part(const std::uint16_t* p, int n) {
 inline F f_load_f16(const std::uint16_t* p) {
   return f_load_f16_part(p, 16);
 }
+inline F f_load_i8(const std::int8_t* p) {
+  F r;
+  DECOSCOPE_LANES(r.v[i] = p[i])
+  return r;
+}
 inline I i_load_u16_part(const std::uint16_t* p, int n) {
   I r;
   DECOSCOPE_LANES(r.v[i] = i < n ? p[i] : 0)

@@ -37,12 +37,28 @@ struct Scene {
   std::vector<Seq> seqs;
 };
 
+// Rounds the values of a position to what a cache of this type holds.
+inline void round_to_cache(std::vector<float>& row, DType dtype) {
+  if (dtype != DType::Q8_0) {
+    for (float& x : row) x = stored(x, dtype);
+    return;
+  }
+  for (std::size_t first = 0; first < row.size(); first += kCacheGroup) {
+    float most = 0;
+    for (std::size_t i = first; i < first + kCacheGroup; i++)
+      most = std::max(most, std::fabs(row[i]));
+    const float scale = f32_from_f16(f16_from_f32(most / 127));
+    for (std::size_t i = first; i < first + kCacheGroup; i++)
+      row[i] = scale * std::clamp(std::nearbyint(row[i] / scale), -127.0f, 127.0f);
+  }
+}
+
 inline Node random_node(const Heads& heads, DType dtype, int parent, int pos, std::uint32_t seed) {
   Node node{parent, pos, normal_values(heads.n_kv_heads * heads.head_dim, seed),
             normal_values(heads.n_kv_heads * heads.head_dim, seed + 1),
             normal_values(heads.n_heads * heads.head_dim, seed + 2)};
-  for (float& x : node.k) x = stored(x, dtype);
-  for (float& x : node.v) x = stored(x, dtype);
+  round_to_cache(node.k, dtype);
+  round_to_cache(node.v, dtype);
   return node;
 }
 
@@ -238,7 +254,8 @@ class Forward {
   DeviceMemory staged(const std::vector<float>& values, int stride, int n) {
     const Heads& h = scene_.heads;
     const DeviceFloats x(device_, values);
-    DeviceMemory rows(device_, std::size_t(n) * h.n_kv_heads * h.head_dim * bytes_of(scene_.dtype));
+    DeviceMemory rows(device_,
+                      std::size_t(n) * h.n_kv_heads * cache_bytes(scene_.dtype, h.head_dim));
     device_.ops().kv_stage(device_, x.data(), stride, n, h.n_kv_heads, h.head_dim, scene_.dtype,
                            rows.data());
     return rows;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/error.h"
 #include "tests/kernels/attention_scene.h"
 #include "tests/kernels/commit_scene.h"
 
@@ -199,6 +200,69 @@ TEST(Attention, is_batch_invariant_over_many_spans) {
       }
     }
   }
+}
+
+// A cache of type q8_0 is an f32 cache of multiples of its scales.
+TEST(Attention, q8_0_cache_equals_an_f32_cache_of_its_values) {
+  for_each_device([](Device& device) {
+    for (const Heads heads : {Heads{4, 2, 64}, Heads{6, 1, 32}, Heads{2, 2, 96}}) {
+      for (Scene scene : {ragged_scene(heads, DType::Q8_0, 60), long_scene(heads, DType::Q8_0)}) {
+        for (const int window : {0, 70}) {
+          Forward q8(device, scene, rows_of(scene), prefixes_of(scene), window);
+          Scene wide = scene;
+          wide.dtype = DType::F32;
+          Forward f32(device, wide, rows_of(scene), prefixes_of(scene), window);
+          ASSERT_EQ(q8.attend(), f32.attend()) << "head_dim " << heads.head_dim;
+          for (int r = 0; r < q8.n_rows(); r += 7) {
+            const std::vector<float> weights = q8.weights(r), expected = f32.weights(r);
+            ASSERT_EQ(weights.size(), expected.size());
+            for (std::size_t i = 0; i < weights.size(); i++)
+              ASSERT_NEAR(weights[i], expected[i], 1e-6) << "row " << r;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Attention, q8_0_cache_is_batch_invariant) {
+  for (const Heads heads : {Heads{4, 2, 64}, Heads{5, 1, 32}}) {
+    expect_same_bits_in_every_set({ragged_scene(heads, DType::Q8_0, 70), 0});
+    expect_same_bits_in_every_set({long_scene(heads, DType::Q8_0), 300});
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Values and scale of each group of a staged row: int8 [64], then f16 [2].
+TEST(Attention, q8_0_cache_rounds_to_the_nearest_multiple) {
+  const auto device = open_cpu(1);
+  const int dim = 64, n = 40;
+  std::vector<float> x = normal_values(n * dim, 41);
+  for (int i = 0; i < 32; i++) x[i] = 0;  // a scale of 0
+  x[dim] = kNan;
+  x[2 * dim + 40] = std::numeric_limits<float>::infinity();
+  std::vector<char> staged(n * cache_bytes(DType::Q8_0, dim));
+  device->ops().kv_stage(*device, x.data(), dim, n, 1, dim, DType::Q8_0, staged.data());
+  for (int at = 0; at < n * dim; at++) {
+    const char* row = staged.data() + at / dim * cache_bytes(DType::Q8_0, dim);
+    const int d = at % dim, first = at / kCacheGroup * kCacheGroup;
+    std::uint16_t bits;
+    std::memcpy(&bits, row + dim + d / kCacheGroup * 2, 2);
+    const float scale = f32_from_f16(bits);
+    float most = 0;
+    bool finite = true;
+    for (int i = first; i < first + kCacheGroup; i++) {
+      finite = finite && std::isfinite(x[i]);
+      most = std::max(most, std::fabs(x[i]));
+    }
+    ASSERT_EQ(std::isfinite(scale), finite) << at;
+    if (!finite) continue;
+    ASSERT_EQ(scale, f32_from_f16(f16_from_f32(most / 127))) << at;
+    const float value = static_cast<float>(static_cast<signed char>(row[d])) * scale;
+    // Half a step, and at the largest magnitude the rounding of the scale: 127 scales 2^-11.
+    ASSERT_LE(std::fabs(value - x[at]), scale * (0.5f + 127.0f / 2048)) << at;
+  }
+  EXPECT_THROW(cache_bytes(DType::Q8_0, 48), ContractError);
 }
 
 TEST(Attention, is_batch_invariant_among_256_rows_of_odd_lengths) {
