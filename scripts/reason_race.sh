@@ -162,7 +162,7 @@ for repeat in $(seq "$repeats"); do
   steps "$repeat-trees"
   if [ -n "$with_chains" ]; then
     windows "" "1 2 3 5" "3 5"
-    chain adapt-1.25 ar --decoder fastcot --set window=5 --set adapt=1.25
+    chain window-auto ar --decoder fastcot
     if has demo-cllm; then windows cllm- "3 5 9" "5 9" --model demo-cllm; fi
     steps "$repeat"
   fi

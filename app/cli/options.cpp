@@ -317,7 +317,8 @@ std::string options_help(const std::string& decoder) {
     for (const engine::OptionInfo& option : info.options) {
       std::string range;
       const bool is_counts = option.type == engine::OptionInfo::Type::Counts;
-      if (!option.choices.empty() && !is_counts) {
+      const bool is_number = is_counts || option.type == engine::OptionInfo::Type::Int;
+      if (!option.choices.empty() && !is_number) {
         for (const std::string& choice : option.choices)
           range += (range.empty() ? "" : "|") + choice;
         if (option.type == engine::OptionInfo::Type::Tree) range += "|FILE.json";

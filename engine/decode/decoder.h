@@ -20,7 +20,7 @@ namespace engine {
 class DraftHeads;      // engine/model/draft_heads.h
 class KeptSuccessors;  // engine/decode/guess/successor_table.h
 class PromptCaches;    // engine/decode/step/prompt_caches.h
-class TreeTuner;       // engine/decode/draft/tree_tuner.h
+class StepControl;     // engine/decode/control/step_control.h
 class UniformSource;   // engine/decode/verify/sampling.h
 
 /// Input of FastCoT's answer probe (stop=probe). It depends on the question, so it is not a decoder
@@ -42,9 +42,10 @@ struct DecoderContext {
   /// Prompts that the draft model has read, for decoders that draft on one thread; null: nothing is
   /// shared.
   PromptCaches* draft_prompts = nullptr;
-  /// Tree statistics shared by all runs of this draft and target, for k_config=auto; null: the run
-  /// collects its own.
-  TreeTuner* tree_tuner = nullptr;
+  /// What all runs of the target know about costs and guesses, for sizes on "auto"; null: the run
+  /// learns by itself and assumes a cost of rows.
+  StepControl* control = nullptr;
+  std::uint32_t draft_id = 0;  // id of the draft model or heads; names their statistics
   /// Successors shared by all runs of this target, for recycling with keep=true; null: the run collects its
   /// own.
   KeptSuccessors* successors = nullptr;
@@ -82,6 +83,8 @@ class Decoder {
   }
   /// Forwards of a draft model or heads in the last proposal, timed on the engine's clock.
   virtual std::vector<DraftForward> draft_forwards() const { return {}; }
+  /// The size that the last propose() chose, and its expected tokens and time.
+  virtual SizeDecision size_decision() const { return {}; }
   /// Decides what to keep and emit. With one leading row, path.size() == emitted.size(). A step may
   /// emit no token while the decoder refines guesses, but the run must end at some point.
   /// @param out  the target's outputs, one per row

@@ -14,6 +14,7 @@ using Stop = FastCotOptions::Stop;
 
 // Consecutive iterations in which the probe must see an answer.
 constexpr int kProbePatience = 2;
+constexpr int kPaperWindow = 10;
 
 /// Counts tokens of `some` that are also in `among`.
 std::int64_t n_found(std::span<const TokenId> some, std::span<const TokenId> among) {
@@ -64,9 +65,11 @@ DecoderInfo FastCotOptions::describe() {
 
 void FastCotOptions::bind(OptionBinder& binder) {
   using Fill = BlockFiller::Fill;
-  binder.whole("window", window, 0, 255,
-               "c: number of approximate tokens guessed in every step. Each costs a row. 0 is "
-               "plain decoding.");
+  binder.whole_or_auto("window", window, 0, 255,
+                       "c: number of approximate tokens guessed in every step. Each costs a row. 0 "
+                       "is plain decoding. "
+                       "'auto' chooses the window that brings the most tokens per time; with an "
+                       "early stop it is 10.");
   binder.choice("filler", filler,
                 {{"pad", Fill::Pad}, {"prompt", Fill::Prompt}, {"repeat", Fill::Repeat}},
                 "First guess of a new slot of the window: token 0 ('pad'), a random token of the "
@@ -85,16 +88,6 @@ void FastCotOptions::bind(OptionBinder& binder) {
   binder.real("probe_threshold", probe_threshold, 0, 1000,
               "For stop=probe: an answer counts as found if its attention exceeds this many times "
               "the window's mean in two consecutive steps.");
-  binder.real("adapt", adapt, 0, 100,
-              "Above 0: uses the widest window whose step takes at most this many times the time "
-              "of a step without a window. The choice changes no token.");
-}
-
-void FastCotOptions::check() const {
-  if (stop == Stop::Never || adapt <= 0) return;
-  throw Error(ErrorCode::Usage,
-              "fastcot: adapt depends on measured time, so the tokens that stop=" + early_stop() +
-                  " leaves approximate would differ from run to run; use only one of the two");
 }
 
 std::unique_ptr<Decoder> FastCotOptions::make(const DecoderContext& context) const {
@@ -109,18 +102,22 @@ std::string FastCotOptions::early_stop() const {
 FastCotDecoder::FastCotDecoder(const DecoderContext& context, const FastCotOptions& options)
     : target_(context.target),
       limits_(context.limits),
-      widest_(options.window),
+      widest_(options.window.value_or(kPaperWindow)),
       skip_(options.skip),
       stop_(options.stop),
       bound_(options.bound),
       probe_threshold_(options.probe_threshold),
       probe_(context.probe),
-      filler_(options.filler, context.sampling.seed) {
+      filler_(options.filler, context.sampling.seed),
+      control_(context.control) {
   if (stop_ == Stop::Probe && probe_.trigger.empty())
     throw Error(ErrorCode::Usage,
                 "fastcot: stop=probe needs the possible answers of a question, which only "
                 "`decoscope reason cot` provides; use that command, or stop=bound");
-  if (options.adapt > 0) tuner_.emplace(widest_, std::max(1.0, options.adapt));
+  if (!options.chooses_sizes()) return;
+  const std::string filler = std::to_string(static_cast<int>(options.filler));
+  chosen_.emplace(*control_, "fastcot " + filler, LastingSize::Kind::Window);
+  widest_ = chosen_->choose() - 1;
 }
 
 void FastCotDecoder::begin(const Sequence& prefix) {
@@ -131,8 +128,7 @@ void FastCotDecoder::begin(const Sequence& prefix) {
 /// The number of guesses that the run can still emit. Row i of the window yields the token after
 /// it.
 int FastCotDecoder::room_for_window(const Sequence& prefix) const {
-  const int widest = tuner_ ? tuner_->window() : widest_;
-  return std::clamp(room_left(prefix, limits_, target_.max_seq_len()) - 1, 0, widest);
+  return std::clamp(room_left(prefix, limits_, target_.max_seq_len()) - 1, 0, widest_);
 }
 
 void FastCotDecoder::fill(const Sequence& prefix) {
@@ -175,7 +171,6 @@ TokenTree FastCotDecoder::propose(const Sequence& prefix) {
           tree.add(probe_.trigger[i], row, {RowTag::Kind::Probe, static_cast<std::int16_t>(i), 0});
     probe_row_ = row;
   }
-  proposed_ = std::chrono::steady_clock::now();
   return tree;
 }
 
@@ -207,10 +202,6 @@ bool FastCotDecoder::answer_is_seen(std::span<const float> scores) {
 Decision FastCotDecoder::verify(const Sequence& /*prefix*/,
                                 const TokenTree& tree,
                                 const StepOutput& out) {
-  if (tuner_) {
-    const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;
-    tuner_->measured(cost.count());
-  }
   picks_.clear();
   for (std::size_t i = 0; i <= window_.size(); i++) picks_.push_back(out.picked[i].id);
   Decision decision;
@@ -233,6 +224,10 @@ void FastCotDecoder::committed(const Sequence& prefix, const Decision& cut) {
   const auto n = static_cast<std::ptrdiff_t>(cut.emitted.size());
   n_skipped_ += n - 1;
   text_.insert(text_.end(), cut.emitted.begin(), cut.emitted.end());
+  if (chosen_) {
+    chosen_->came(static_cast<int>(window_.size()) + 1, static_cast<int>(n));
+    widest_ = chosen_->choose() - 1;
+  }
   window_.assign(picks_.begin() + n, picks_.end());
   ended_early_ =
       prefix.stop_reason() == StopReason::Bound || prefix.stop_reason() == StopReason::Probe;
@@ -265,11 +260,6 @@ std::map<std::string, std::int64_t> FastCotDecoder::counts() const {
           {"token_hits", hits.n_token},
           {"guesses_in_text", hits.n_guess_in_text},
           {"text_in_guesses", hits.n_text_in_guess}};
-}
-
-std::map<std::string, double> FastCotDecoder::figures() const {
-  if (!tuner_) return {};
-  return {{"window", tuner_->window()}};
 }
 
 }  // namespace engine

@@ -9,21 +9,20 @@
 //   cost      1 target step of at most window + 1 rows (and the probe's) per iteration; never more
 //             steps than AR
 //   differs   the window is refilled in every step; a row's repetition penalty counts the guesses
-//             before it (without them exact tokens could differ from AR's); `adapt` chooses the
-//             window by measured cost; the paper gives no formula for its probe, so ours is in
-//             attention_score()
+//             before it (without them exact tokens could differ from AR's); the paper gives no
+//             formula for its probe, so ours is in attention_score()
+//   sized     window=auto, our addition: the window that brings the most tokens per time, or none
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/decode/control/size_choice.h"
 #include "engine/decode/decoder.h"
 #include "engine/decode/guess/jacobi_block.h"
-#include "engine/decode/guess/window_tuner.h"
 #include "engine/decode/options.h"
 
 namespace engine {
@@ -62,20 +61,20 @@ struct FastCotOptions final : DecoderOptions {
   /// When a run may end early: never, after `bound` steps, or when the probe sees an answer.
   enum class Stop { Never, Bound, Probe };
 
-  int window = 10;  // the paper's c
+  std::optional<int> window;  // the paper's c; nullopt is "auto"
   BlockFiller::Fill filler = BlockFiller::Fill::Pad;
   bool skip = true;
   Stop stop = Stop::Never;
   int bound = 64;
   double probe_threshold = 3;
-  double adapt = 0;  // largest cost of a step, as a multiple of a step without a window; 0: fixed
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
-  void check() const override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
   std::string early_stop() const override;
+  /// The tokens that an early stop leaves approximate must not depend on measured times.
+  bool chooses_sizes() const override { return !window && stop == Stop::Never; }
 };
 
 /// FastCoT with its window of approximate tokens.
@@ -90,8 +89,10 @@ class FastCotDecoder : public Decoder {
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<TokenId> approximate() const override;
   std::vector<Event> take_events() override;
+  SizeDecision size_decision() const override {
+    return chosen_ ? chosen_->decision() : SizeDecision();
+  }
   std::map<std::string, std::int64_t> counts() const override;
-  std::map<std::string, double> figures() const override;
 
  private:
   int room_for_window(const Sequence& prefix) const;
@@ -109,7 +110,8 @@ class FastCotDecoder : public Decoder {
   double probe_threshold_;
   ProbeSettings probe_;
   BlockFiller filler_;
-  std::optional<WindowTuner> tuner_;
+  ControlUse control_;
+  std::optional<LastingSize> chosen_;  // with a choice of the window
 
   std::vector<TokenId> window_;  // guesses after the last exact token
   int n_guessed_ = 0;            // leading tokens of window_ that the model guessed; fillers follow
@@ -120,7 +122,6 @@ class FastCotDecoder : public Decoder {
   bool ended_early_ = false;
   int n_iterations_ = 0;
   std::int64_t n_skipped_ = 0;  // tokens emitted beyond the first of their iteration
-  std::chrono::steady_clock::time_point proposed_;
   std::vector<GuessedWindow> windows_;
   std::vector<TokenId> text_;  // generated so far
   std::vector<Event> events_;

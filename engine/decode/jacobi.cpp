@@ -11,6 +11,12 @@ namespace engine {
 
 using Refill = JacobiOptions::Refill;
 
+namespace {
+
+constexpr int kTextbookBlock = 16;  // of form=textbook with block=auto
+
+}  // namespace
+
 DecoderInfo JacobiOptions::describe() {
   DecoderInfo info;
   info.name = "jacobi";
@@ -23,9 +29,11 @@ DecoderInfo JacobiOptions::describe() {
 }
 
 void JacobiOptions::bind(OptionBinder& binder) {
-  binder.whole("block", block, 1, 256,
-               "Tokens refined at once: a longer block can finish more in one step, but each step "
-               "computes that many rows. 1 is plain decoding.");
+  binder.whole_or_auto(
+      "block", block, 1, 256,
+      "Tokens refined at once: a longer block can finish more in one step, but each step computes "
+      "that many rows. 1 is plain decoding; 'auto' chooses the block that brings the most tokens "
+      "per time.");
   binder.choice("refill", refill, {{"block", Refill::Block}, {"slide", Refill::Slide}},
                 "The rest of the block after tokens become final: 'block' shrinks it until all are "
                 "final and then starts the next block (CLLM); 'slide' appends new guesses in "
@@ -50,17 +58,25 @@ void JacobiOptions::check() const {
 }
 
 std::unique_ptr<Decoder> JacobiOptions::make(const DecoderContext& context) const {
-  if (form == Form::Textbook) return std::make_unique<TextbookJacobiDecoder>(context, block, fill);
+  if (form == Form::Textbook)
+    return std::make_unique<TextbookJacobiDecoder>(context, block.value_or(kTextbookBlock), fill);
   return std::make_unique<JacobiDecoder>(context, *this);
 }
 
 JacobiDecoder::JacobiDecoder(const DecoderContext& context, const JacobiOptions& options)
     : target_(context.target),
       limits_(context.limits),
-      block_(options.block),
+      block_(options.block.value_or(1)),
       refill_(options.refill),
       filler_(options.fill, context.sampling.seed),
-      counts_(refill_ == Refill::Block) {}
+      control_(context.control),
+      counts_(refill_ == Refill::Block) {
+  if (options.block) return;
+  const bool slides = refill_ == Refill::Slide;
+  const std::string fill = std::to_string(static_cast<int>(options.fill));
+  chosen_.emplace(*control_, (slides ? "jacobi slide " : "jacobi block ") + fill,
+                  slides ? LastingSize::Kind::Window : LastingSize::Kind::Block);
+}
 
 void JacobiDecoder::begin(const Sequence& prefix) {
   open_block(prefix);
@@ -83,6 +99,7 @@ void JacobiDecoder::fill(const Sequence& prefix) {
 }
 
 void JacobiDecoder::open_block(const Sequence& prefix) {
+  if (chosen_) block_ = chosen_->choose();
   cur_.assign(1, prefix.last());
   fill(prefix);
   state_ = cur_;
@@ -126,12 +143,17 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
   const auto n_final = std::min(n_settled + cut.emitted.size() + 1, state_.size());
   events_.push_back(counts_.event(first_pos_, state_, static_cast<int>(n_final), converged));
   const bool at_eos = prefix.stop_reason() == StopReason::Eos;
+  if (chosen_) chosen_->came(static_cast<int>(n_rows), static_cast<int>(cut.emitted.size()));
+  const bool is_block = refill_ == Refill::Block;
+  if (chosen_ && is_block && (converged || prefix.finished()))
+    chosen_->block_ended(static_cast<int>(state_.size()));
   if (converged || at_eos) counts_.end_block(at_eos ? limits_.eos_ids : std::vector<TokenId>{});
   if (prefix.finished()) return;
 
   const auto n_kept = static_cast<std::ptrdiff_t>(n_kept_);
   if (refill_ == Refill::Slide) {
     // The window moves by the number of emitted tokens and stays full.
+    if (chosen_) block_ = chosen_->choose();
     cur_.assign(refined_.begin() + n_kept - 1, refined_.end());
     fill(prefix);
     state_ = cur_;

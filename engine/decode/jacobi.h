@@ -6,14 +6,18 @@
 //   needs     nothing; a model trained for it (a CLLM) converges in fewer iterations
 //   cost      1 target step of at most `block` rows per iteration; never more steps than AR
 //             (form=textbook is another decoder: textbook_jacobi.h)
+//   sized     block=auto, our addition: the block that brings the most tokens per time; 1 where no
+//             block pays
 //   differs   refill=slide keeps the block full, like FastCoT's window; a block ends at
 //             end-of-sequence; the last block is cut to the tokens that may still be emitted
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/decode/control/size_choice.h"
 #include "engine/decode/decoder.h"
 #include "engine/decode/guess/jacobi_block.h"
 #include "engine/decode/options.h"
@@ -28,7 +32,7 @@ struct JacobiOptions final : DecoderOptions {
   /// Kv keeps the final tokens in the KV cache; Textbook recomputes the whole block every time.
   enum class Form { Kv, Textbook };
 
-  int block = 16;  // rows of an iteration
+  std::optional<int> block;  // rows of an iteration; nullopt is "auto"
   Refill refill = Refill::Block;
   BlockFiller::Fill fill = BlockFiller::Fill::Prompt;
   Form form = Form::Kv;
@@ -38,6 +42,7 @@ struct JacobiOptions final : DecoderOptions {
   void bind(OptionBinder& binder) override;
   void check() const override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+  bool chooses_sizes() const override { return !block && form == Form::Kv; }
 };
 
 /// Jacobi decoding with a KV cache of the final tokens (form=kv).
@@ -50,6 +55,9 @@ class JacobiDecoder : public Decoder {
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<Event> take_events() override;
+  SizeDecision size_decision() const override {
+    return chosen_ ? chosen_->decision() : SizeDecision();
+  }
   std::map<std::string, std::int64_t> counts() const override;
   std::map<std::string, double> figures() const override;
 
@@ -63,6 +71,8 @@ class JacobiDecoder : public Decoder {
   int block_;
   JacobiOptions::Refill refill_;
   BlockFiller filler_;
+  ControlUse control_;
+  std::optional<LastingSize> chosen_;  // with block=auto
 
   std::vector<TokenId> cur_;  // the rows: last emitted token, then guesses
   // [cur_.size()] the target's pick after each row of the current step

@@ -7,6 +7,7 @@ namespace engine {
 namespace {
 
 constexpr int kMaxRanks = 16;
+constexpr int kMostRows = 32;  // of a step whose guesses are chosen
 
 /// The row below `parent` with this token, among the rows from `from` on; -1: there is none.
 int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
@@ -15,6 +16,16 @@ int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
     if (tree.parent[row] == parent && tree.token[row] == token) return r;
   }
   return -1;
+}
+
+/// The sizes of the options. Where they are "auto", the largest that a step may choose; ranks must
+/// choose alike without measuring, so they use fixed ones.
+LookaheadSize sizes_of(const LookaheadOptions& options) {
+  const bool chooses = options.ranks == 1;
+  return {.window = options.window.value_or(chooses ? 4 : 2),
+          .window_size = options.ngram_size.value_or(3),
+          .ngram_size = options.ngram_size.value_or(chooses ? 6 : 3),
+          .n_guesses = options.n_guesses.value_or(chooses ? 8 : 4)};
 }
 
 }  // namespace
@@ -35,15 +46,20 @@ DecoderInfo LookaheadOptions::describe() {
 }
 
 void LookaheadOptions::bind(OptionBinder& binder) {
-  binder.whole("window", window, 1, 64,
-               "W: columns of the window. Each column yields one new n-gram per step; the window "
-               "costs W (N - 1) rows per step.");
-  binder.whole("ngram_size", ngram_size, 2, 16,
-               "N: tokens of an n-gram; a step can emit at most N. Long n-grams help if the text "
-               "is very predictable.");
-  binder.whole("n_guesses", n_guesses, 0, 64,
-               "G: n-grams kept for each first token and verified in one step. 0: verifies "
-               "nothing, so it emits one token per step.");
+  binder.whole_or_auto(
+      "window", window, 1, 64,
+      "W: columns of the window. Each column yields one new n-gram per step; the window costs "
+      "W (N - 1) rows per step. 'auto' computes as many columns as pay for their time, or none.");
+  binder.whole_or_auto(
+      "ngram_size", ngram_size, 2, 16,
+      "N: tokens of an n-gram; a step can emit at most N. Long n-grams help if the text is very "
+      "predictable. 'auto': 3 in the window, 6 in the pool.");
+  binder.whole_or_auto(
+      "n_guesses", n_guesses, 0, 64,
+      "G: n-grams kept for each first token and verified in one step. 0: verifies nothing, so it "
+      "emits one token per step. 'auto' verifies those of their tokens that are worth the time of "
+      "a "
+      "row.");
   binder.flag("prompt_pool", prompt_pool,
               "Also collect n-grams from the prompt and the generated text. This helps if the "
               "answer repeats the question.");
@@ -55,10 +71,6 @@ void LookaheadOptions::bind(OptionBinder& binder) {
                 "of tokens that were 'accepted'; new slots get random tokens of the text.");
   binder.flag("merge", merge,
               "Guesses with the same first tokens share rows: the same output with fewer rows.");
-  binder.real("adapt", adapt, 0, 100,
-              "Above 0: a step may take at most this many times the time of a plain step. "
-              "`window`, `ngram_size` and `n_guesses` are then upper limits, and the least "
-              "productive rows are omitted; the output does not change.");
   binder.whole("ranks", ranks, 1, kMaxRanks,
                "Number of devices that share the rows of every step. Each holds all weights: the "
                "model's GPU and the next GPUs, or equal parts of the CPU's threads. The tokens and "
@@ -69,13 +81,6 @@ void LookaheadOptions::bind(OptionBinder& binder) {
       "no verification while the window warms up. Options given by name take precedence.");
 }
 
-void LookaheadOptions::check() const {
-  if (ranks == 1 || adapt <= 0) return;
-  throw Error(ErrorCode::Usage,
-              "lookahead: adapt depends on the time that each device measures, so the ranks would "
-              "choose different sizes; use ranks=1 or adapt=0");
-}
-
 std::unique_ptr<Decoder> LookaheadOptions::make(const DecoderContext& context) const {
   return std::make_unique<LookaheadDecoder>(context, *this);
 }
@@ -84,8 +89,10 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context, const Lookahea
     : target_(context.target),
       sampling_(context.sampling),
       limits_(context.limits),
-      most_{options.window, options.ngram_size, options.n_guesses},
-      size_(most_),
+      most_(sizes_of(options)),
+      chooses_columns_(!options.window && options.ranks == 1),
+      chooses_guesses_(!options.n_guesses && options.ranks == 1),
+      n_columns_(most_.window),
       n_ranks_(options.ranks),
       prompt_pool_(options.prompt_pool),
       bonus_(options.bonus),
@@ -94,22 +101,21 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context, const Lookahea
       advance_accepted_(options.advance == LookaheadOptions::Advance::Accepted),
       whole_guesses_(options.preset == LookaheadOptions::Preset::Paper),
       verifier_(context.sampling, context.uniforms),
-      sizes_(most_),
+      control_(context.control),
       pool_(most_.ngram_size - 1, most_.n_guesses) {
-  if (options.adapt > 0)
-    tuner_.emplace(most_.window + most_.n_guesses, std::max(1.0, options.adapt));
+  if (chooses_columns_ || chooses_guesses_) known_ = &control_->learned<PoolKnowledge>("lookahead");
 }
 
 void LookaheadDecoder::begin(const Sequence& prefix) {
   // Level 0 begins with N - 2 cells more than it will keep: each warm-up step uses one.
-  std::vector<TokenId> level(static_cast<std::size_t>(most_.window + most_.ngram_size - 3));
+  std::vector<TokenId> level(static_cast<std::size_t>(most_.window + most_.window_size - 3));
   const auto position = static_cast<std::uint32_t>(prefix.tokens().size());
   for (std::size_t i = 0; i < level.size(); i++) {
     level[i] = random_token(prefix.tokens(), sampling_.seed, kernels::RandomStream::WindowInit,
                             position, static_cast<std::uint32_t>(i));
   }
   levels_.assign(1, std::move(level));
-  size_ = most_;
+  n_columns_ = most_.window;
   if (!prompt_pool_) return;
   insert_text_ngrams(prefix.tokens(), 0, -1);
   pool_.collapse_changes();
@@ -119,38 +125,34 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
 /// later step of the run can still use its picks.
 bool LookaheadDecoder::window_fits(const Sequence& prefix) const {
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
-  const int n_columns = warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1;
-  if (n_columns == 0) return false;
-  const int deepest = last_pos + n_columns - 1 + static_cast<int>(n_levels()) - 1;
+  if (n_columns_ == 0) return false;
+  const int n_columns = warm() ? n_columns_ : static_cast<int>(levels_[0].size()) + 1;
+  const int deepest = last_pos + n_columns - 1 + static_cast<int>(levels_.size()) - 1;
   if (deepest >= context_of(limits_, target_.max_seq_len())) return false;
   return whole_guesses_ || room_left(prefix, limits_, target_.max_seq_len()) > 1;
 }
 
 TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   TokenTree tree;
-  if (tuner_ && warm()) size_ = sizes_.fitting(tuner_->window() * (most_.ngram_size - 1));
   tree.add(prefix.last(), -1, RowTag{});
+  find_guesses(prefix);
+  if (chooses_columns_) choose_columns(1 + n_guess_rows_);
   window_sent_ = window_fits(prefix);
   if (window_sent_) add_window(tree);
-  guesses_.clear();
-  if (warm() || verify_while_warming_) add_guesses(tree, prefix);
+  n_window_rows_now_ = tree.n_rows() - 1;
+  if (chooses_guesses_)
+    choose_guesses(tree);
+  else
+    add_guesses(tree);
   if (n_ranks_ > 1) assign_ranks(tree);
-  proposed_ = std::chrono::steady_clock::now();
   return tree;
 }
 
-/// Reports the step's time to the tuner. Skips a step with far fewer rows than the size allows,
-/// because the pool had too few guesses; at most eight such steps per size are skipped.
-void LookaheadDecoder::measure_step(const TokenTree& tree) {
-  if (!tuner_ || !warm()) return;
-  constexpr int kWait = 8;
-  if (4 * tree.n_rows() < 3 * size_.n_rows() && n_unfilled_++ < kWait) return;
-  const int before = tuner_->window();
-  const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;
-  tuner_->measured(cost.count());
-  if (tuner_->window() == before) return;
-  n_unfilled_ = 0;
-  if (tuner_->window() == 0) sizes_.halve_statistics();
+/// @param n_other  rows of the step without the window
+void LookaheadDecoder::choose_columns(int n_other) {
+  n_columns_ = 0;
+  if (known_->chooser.plain_is_due()) return;
+  n_columns_ = known_->choose_columns(most_.window, most_.window_size - 1, n_other, *control_);
 }
 
 void LookaheadDecoder::add_window(TokenTree& tree) {
@@ -159,14 +161,14 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
                   static_cast<std::int16_t>(column)};
   };
   // While the window warms up, its levels have different lengths and all of them are sent.
-  const auto n_columns = static_cast<std::size_t>(size_.window);
+  const auto n_columns = static_cast<std::size_t>(n_columns_);
   // rows of [last token, level 0...], then the lowest row of each column
   std::vector<int> above{0};
   const std::size_t n_chain = warm() ? n_columns - 1 : levels_[0].size();
   for (std::size_t k = 0; k < n_chain; k++) {
     above.push_back(tree.add(levels_[0][k], above.back(), tag(0, k + 1)));
   }
-  for (std::size_t level = 1; level < n_levels(); level++) {
+  for (std::size_t level = 1; level < levels_.size(); level++) {
     const std::size_t n_cells = warm() ? n_columns : levels_[level].size();
     for (std::size_t k = 0; k < n_cells; k++) {
       above[k] = tree.add(levels_[level][k], above[k], tag(level, k));
@@ -174,23 +176,33 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
   }
   // The picks for the last level's cells make the next level. While level 0 is the only level,
   // these are the picks after the chain's rows, without the pick after the last token.
-  n_newest_ = warm() ? size_.window : static_cast<int>(levels_.back().size());
+  n_newest_ = warm() ? n_columns_ : static_cast<int>(levels_.back().size());
   // for 2-grams: every cell, including the last token
   newest_first_row_ = tree.n_rows() - n_newest_;
   n_window_rows_ += tree.n_rows() - 1;
 }
 
-void LookaheadDecoder::add_guesses(TokenTree& tree, const Sequence& prefix) {
+/// Sets found_ to the n-grams that may be verified in this step, and guess_depth_ to the largest number
+/// of their tokens.
+void LookaheadDecoder::find_guesses(const Sequence& prefix) {
+  guesses_.clear();
+  found_.clear();
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
   const int context = context_of(limits_, target_.max_seq_len());
-  guess_depth_ = std::min(size_.ngram_size - 1, context - 1 - last_pos);
+  guess_depth_ = std::min(most_.ngram_size - 1, context - 1 - last_pos);
   if (!whole_guesses_) {
     guess_depth_ = std::min(guess_depth_, room_left(prefix, limits_, target_.max_seq_len()) - 1);
   }
-  if (guess_depth_ < 1) return;
-  std::span<const PoolNgram> found = pool_.find(prefix.last());
-  found = found.last(std::min(found.size(), static_cast<std::size_t>(size_.n_guesses)));
-  guesses_.assign(found.begin(), found.end());
+  if (guess_depth_ < 1 || !(warm() || verify_while_warming_)) return;
+  for (const PoolNgram& ngram : pool_.find(prefix.last())) {
+    std::vector<TokenId> whole{ngram.first};
+    if (known_) whole.insert(whole.end(), ngram.rest.begin(), ngram.rest.end());
+    found_.push_back({&ngram, known_ && only_in_window_.contains(whole)});
+  }
+}
+
+void LookaheadDecoder::add_guesses(TokenTree& tree) {
+  for (const FoundNgram& found : found_) guesses_.push_back(*found.ngram);
   const int first_row = tree.n_rows();
   for (std::size_t g = 0; g < guesses_.size(); g++) {
     int parent = 0;
@@ -203,13 +215,44 @@ void LookaheadDecoder::add_guesses(TokenTree& tree, const Sequence& prefix) {
       parent = merged >= 0 ? merged : tree.add(token, parent, tag);
     }
   }
+  n_guess_rows_ = tree.n_rows() - first_row;
+}
+
+/// Adds the likeliest tokens of the found n-grams, as many as are worth their time.
+void LookaheadDecoder::choose_guesses(TokenTree& tree) {
+  const std::vector<PoolNode> nodes = known_->nodes(found_, guess_depth_);
+  const int n_others = tree.n_rows();
+  std::vector<SizePlan> plans{{1, 1, control_->ms(n_others)}};
+  for (const PoolNode& node : nodes) {
+    const int n_rows = n_others + static_cast<int>(plans.size());
+    if (n_rows > kMostRows) break;
+    plans.push_back(
+        {plans.back().tokens + node.right, plans.back().hoped + node.hoped, control_->ms(n_rows)});
+  }
+  const SizeChoice choice = known_->chooser.choose(plans, control_->ms(1));
+  decision_ = decision_of(choice, plans, static_cast<int>(choice.index));
+  decision_.plain_ms = static_cast<float>(control_->ms(1));
+  std::vector<int> guess_of(found_.size(), -1);  // its index in guesses_
+  std::vector<int> row_of;
+  for (const PoolNode& node : std::span(nodes).first(choice.index)) {
+    int& guess = guess_of[static_cast<std::size_t>(node.guess)];
+    if (guess < 0) {
+      guess = static_cast<int>(guesses_.size());
+      guesses_.push_back(*found_[static_cast<std::size_t>(node.guess)].ngram);
+    }
+    const int parent = node.parent < 0 ? 0 : row_of[static_cast<std::size_t>(node.parent)];
+    row_of.push_back(tree.add(node.token, parent,
+                              {RowTag::Kind::Guess, static_cast<std::int16_t>(guess),
+                               static_cast<std::int16_t>(node.depth)}));
+  }
+  n_guess_rows_ = static_cast<int>(choice.index);
 }
 
 /// Assigns columns and guesses to the ranks in consecutive chunks. Rank 0 gets the last token and
 /// the first chunk. A rank also computes the ancestors of its rows (lookahead_rank.h).
 void LookaheadDecoder::assign_ranks(TokenTree& tree) const {
   const auto chunk = [this](int n) { return std::max(1, (n + n_ranks_ - 1) / n_ranks_); };
-  const int columns = chunk(warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1);
+  const int columns = chunk(warm() ? n_columns_ : static_cast<int>(levels_[0].size()) + 1);
   const int guesses = chunk(static_cast<int>(guesses_.size()));
   for (const RowTag& tag : tree.tag) {
     int owner = 0;
@@ -223,7 +266,6 @@ Decision LookaheadDecoder::verify(const Sequence& prefix,
                                   const TokenTree& tree,
                                   const StepOutput& out) {
   newest_.clear();
-  measure_step(tree);
   if (window_sent_) {
     for (int r = newest_first_row_; r < newest_first_row_ + n_newest_; r++) {
       newest_.push_back(out.picked[static_cast<std::size_t>(r)].id);
@@ -234,6 +276,7 @@ Decision LookaheadDecoder::verify(const Sequence& prefix,
 
 void LookaheadDecoder::committed(const Sequence& prefix, const Decision& cut) {
   const TokenId last = prefix.tokens()[prefix.tokens().size() - cut.emitted.size() - 1];
+  if (known_) learn(cut);
   bool hit_step = false;
   for (const PoolNgram& guess : guesses_) {
     const bool hit = guess.rest[0] == cut.emitted[0];
@@ -243,7 +286,6 @@ void LookaheadDecoder::committed(const Sequence& prefix, const Decision& cut) {
     hit_step |= hit;
   }
   n_hit_steps_ += hit_step;
-  if (tuner_ && warm()) count_gain(cut);
   if (window_sent_) {
     if (warm()) insert_window_ngrams(last, newest_);
     advance_window(newest_);
@@ -255,26 +297,12 @@ void LookaheadDecoder::committed(const Sequence& prefix, const Decision& cut) {
   step_++;
 }
 
-/// Credits the guesses, levels and the column that yielded the tokens of this step.
-void LookaheadDecoder::count_gain(const Decision& cut) {
-  LookaheadGain gain;
-  gain.n_by_rank.resize(static_cast<std::size_t>(most_.n_guesses));
-  for (std::size_t rank = 0; rank < guesses_.size(); rank++) {
-    const PoolNgram& guess = guesses_[guesses_.size() - 1 - rank];
-    const auto differ = std::ranges::mismatch(guess.rest, cut.emitted);
-    const int n_right = std::min(static_cast<int>(differ.in1 - guess.rest.begin()), guess_depth_);
-    if (n_right <= gain.n_tokens) continue;
-    gain.n_by_rank[rank] = n_right - gain.n_tokens;
-    gain.n_tokens = n_right;
-    std::vector<TokenId> ngram{guess.first};
-    ngram.insert(ngram.end(), guess.rest.begin(), guess.rest.end());
-    const auto column = column_of_.find(ngram);
-    gain.column = column == column_of_.end() ? -1 : column->second;
-  }
-  LookaheadSize sent = size_;
-  sent.n_guesses = static_cast<int>(guesses_.size());
-  if (!window_sent_) sent.window = 0;
-  sizes_.count(sent, gain);
+void LookaheadDecoder::learn(const Decision& cut) {
+  known_->learn(found_, cut.emitted);
+  found_.clear();
+  const auto n_tokens = static_cast<int>(cut.emitted.size());
+  const int n_rows = 1 + n_window_rows_now_ + n_guess_rows_;
+  known_->came(n_window_rows_now_, n_tokens, control_->ms(n_rows) / control_->ms(1));
 }
 
 /// Inserts one n-gram per column: its cell of [last token, level 0...], its cells down the levels,
@@ -283,17 +311,17 @@ void LookaheadDecoder::insert_window_ngrams(TokenId last, const std::vector<Toke
   std::vector<TokenId> ngram;
   for (std::size_t k = 0; k < newest.size(); k++) {
     ngram.assign(1, k == 0 ? last : levels_[0][k - 1]);
-    for (std::size_t level = 1; level < n_levels(); level++) ngram.push_back(levels_[level][k]);
+    for (std::size_t level = 1; level < levels_.size(); level++) ngram.push_back(levels_[level][k]);
     ngram.push_back(newest[k]);
     pool_.insert(ngram[0], std::span(ngram).subspan(1), step_);
-    if (tuner_) column_of_[ngram] = static_cast<int>(k);
+    if (known_) only_in_window_.insert(ngram);
   }
 }
 
 /// Moves every column of this step by one position, independent of the number of accepted tokens.
 void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
   if (warm()) {
-    const std::size_t last_level = n_levels() - 1;
+    const std::size_t last_level = levels_.size() - 1;
     for (std::size_t k = 0; k < newest.size(); k++) {
       if (k > 0) levels_[0][k - 1] = last_level > 0 ? levels_[1][k] : newest[k];
       for (std::size_t level = 2; level <= last_level; level++)
@@ -335,8 +363,9 @@ void LookaheadDecoder::insert_text_ngrams(std::span<const TokenId> text,
   for (std::size_t end = std::max(first_end, n - 1); end < text.size(); end++) {
     const std::span<const TokenId> ngram = text.subspan(end + 1 - n, n);
     pool_.insert(ngram[0], ngram.subspan(1), born);
-    // The prompt or output has this n-gram too, so the window column gets no credit for it.
-    if (tuner_) column_of_.erase({ngram.begin(), ngram.end()});
+    // The prompt or output has this n-gram too, so the window gets no credit for it.
+    for (std::size_t n_tokens = 2; known_ && n_tokens <= n; n_tokens++)
+      only_in_window_.erase({ngram.begin(), ngram.begin() + static_cast<std::ptrdiff_t>(n_tokens)});
   }
 }
 
@@ -359,11 +388,7 @@ std::map<std::string, std::int64_t> LookaheadDecoder::counts() const {
 std::map<std::string, double> LookaheadDecoder::figures() const {
   std::map<std::string, double> figures{{"pool_ngrams", pool_.n_ngrams()},
                                         {"pool_keys", pool_.n_keys()}};
-  if (tuner_) {
-    figures["window"] = size_.window;
-    figures["ngram_size"] = size_.ngram_size;
-    figures["n_guesses"] = size_.n_guesses;
-  }
+  if (known_) figures["tokens_per_window_row"] = known_->tokens_per_window_row();
   return figures;
 }
 

@@ -9,7 +9,9 @@
 //             option `ranks` divides the rows among devices (lookahead_rank.h)
 //   differs   keeps the bonus token after a full match, merges common prefixes of guesses, verifies
 //             while the window warms up, and looks up n-grams of prompt and text correctly;
-//             preset=paper turns the first three off. `adapt` chooses W, N and G by measured time
+//             preset=paper turns the first three off
+//   sized     window=auto and n_guesses=auto, our addition: columns and guessed tokens of every step
+//             follow from the time of rows and the success of earlier guesses (pool_choice.h)
 //
 // The window has N - 1 levels. Level 0 is a chain after the last token; column k of the higher
 // levels is a branch below cell k of [last token, level 0...]:
@@ -20,32 +22,29 @@
 //      |      |       |               column from top to bottom.
 //     L2[0]  L2[1]   L2[2]
 //
-// With `adapt` a step may use only the leftmost columns and the first levels. The other cells keep
-// their tokens until a later step uses them. Each column moves independently, so an unused column
-// still holds an n-gram of the model's picks, for a later position. (The same happens to all cells
-// when a step accepts several tokens.) Fewer levels give shorter n-grams. A level that is used
-// again is then a continuation of cells from which it was not computed. Its guesses are worse for
-// as many steps as there are levels, but the emitted tokens stay exact.
+// With window=auto a step may use only the leftmost columns, or none. The other cells keep their
+// tokens until a later step uses them. Each column moves independently, so an unused column still
+// holds an n-gram of the model's picks, for a later position. (The same happens to all cells when a
+// step accepts several tokens.)
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/decoder.h"
-#include "engine/decode/guess/lookahead_sizes.h"
 #include "engine/decode/guess/ngram_pool.h"
-#include "engine/decode/guess/window_tuner.h"
+#include "engine/decode/guess/pool_choice.h"
 #include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {
 
-/// The options of `lookahead`. The default sizes are the fastest on two cores (docs/results.md):
-/// small windows suit machines on which extra rows are not free.
+/// The options of `lookahead`.
 struct LookaheadOptions final : DecoderOptions {
   /// How far the window moves in a step. One: by one token. Accepted: by the number of emitted
   /// tokens.
@@ -53,14 +52,14 @@ struct LookaheadOptions final : DecoderOptions {
   /// Paper: decodes like the authors' program.
   enum class Preset { None, Paper };
 
-  int window = 2;      // W
-  int ngram_size = 3;  // N
-  int n_guesses = 4;   // G
+  // nullopt is "auto"
+  std::optional<int> window;      // W
+  std::optional<int> ngram_size;  // N
+  std::optional<int> n_guesses;   // G
   bool prompt_pool = true;
   bool bonus = true;
   Advance advance = Advance::One;
   bool merge = true;
-  double adapt = 0;  // largest cost of a step, as a multiple of plain decoding; 0: fixed sizes
   int ranks = 1;
   Preset preset = Preset::None;
 
@@ -70,6 +69,15 @@ struct LookaheadOptions final : DecoderOptions {
   void check() const override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
   int n_ranks() const override { return ranks; }
+  bool chooses_sizes() const override { return ranks == 1 && (!window || !n_guesses); }
+};
+
+/// The sizes of a run.
+struct LookaheadSize {
+  int window = 0;       // W: columns, at most
+  int window_size = 2;  // N of the window: a column has N - 1 rows
+  int ngram_size = 2;   // N of the pool: a guess has at most N - 1 tokens
+  int n_guesses = 0;    // G: n-grams of a first token
 };
 
 /// Lookahead decoding with its window and pool.
@@ -86,6 +94,7 @@ class LookaheadDecoder : public Decoder {
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<Event> take_events() override;
+  SizeDecision size_decision() const override { return decision_; }
   std::map<std::string, std::int64_t> counts() const override;
   std::map<std::string, double> figures() const override;
 
@@ -96,16 +105,14 @@ class LookaheadDecoder : public Decoder {
   const std::vector<std::vector<TokenId>>& levels() const { return levels_; }
 
  private:
-  bool warm() const { return static_cast<int>(levels_.size()) == most_.ngram_size - 1; }
-  /// Levels that this step sends; all of them while the window warms up.
-  std::size_t n_levels() const {
-    return warm() ? static_cast<std::size_t>(size_.ngram_size - 1) : levels_.size();
-  }
+  bool warm() const { return static_cast<int>(levels_.size()) == most_.window_size - 1; }
   bool window_fits(const Sequence& prefix) const;
-  void measure_step(const TokenTree& tree);
-  void count_gain(const Decision& cut);
+  void choose_columns(int n_other);
   void add_window(TokenTree& tree);
-  void add_guesses(TokenTree& tree, const Sequence& prefix);
+  void find_guesses(const Sequence& prefix);
+  void add_guesses(TokenTree& tree);
+  void choose_guesses(TokenTree& tree);
+  void learn(const Decision& cut);
   void assign_ranks(TokenTree& tree) const;
   void advance_window(const std::vector<TokenId>& newest);
   void shift_window(const Sequence& prefix, int n);
@@ -115,8 +122,10 @@ class LookaheadDecoder : public Decoder {
   LanguageModel& target_;  // owned by the engine
   Sampling sampling_;
   Limits limits_;
-  LookaheadSize most_;  // the sizes of the options
-  LookaheadSize size_;  // of this step
+  LookaheadSize most_;
+  bool chooses_columns_;  // window=auto
+  bool chooses_guesses_;  // n_guesses=auto
+  int n_columns_;         // of this step
   int n_ranks_;
   bool prompt_pool_;
   bool bonus_;
@@ -127,20 +136,21 @@ class LookaheadDecoder : public Decoder {
   // emitted
   bool whole_guesses_;
   Verifier verifier_;
-  std::optional<WindowTuner> tuner_;  // tunes the number of columns plus guesses
-  LookaheadSizes sizes_;
-  // steps with far fewer rows than the size allows, since the tuner last changed the size
-  int n_unfilled_ = 0;
-  /// With a tuner: the column that collected each n-gram. Grows by at most one entry per column and
-  /// step.
-  std::map<std::vector<TokenId>, int> column_of_;
+  ControlUse control_;
+  PoolKnowledge* known_ = nullptr;  // if sizes are chosen
+  /// With a choice of sizes: the window's n-grams that neither prompt nor output has. Grows by at most
+  /// one entry per column and step.
+  std::set<std::vector<TokenId>> only_in_window_;
+  std::vector<FoundNgram> found_;  // for the current step, in the pool
+  SizeDecision decision_;
+  int n_window_rows_now_ = 0;  // of the current step
+  int n_guess_rows_ = 0;       // chosen in the current or the last step
 
   NgramPool pool_;
   std::vector<std::vector<TokenId>> levels_;
   std::vector<PoolNgram> guesses_;  // of the current step
   int guess_depth_ = 0;             // length of the longest guess in the current step
   bool window_sent_ = false;
-  std::chrono::steady_clock::time_point proposed_;
   int newest_first_row_ = 0;  // the first of the rows whose picks form the next level
   int n_newest_ = 0;
   std::vector<TokenId> newest_;  // those picks

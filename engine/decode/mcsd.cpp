@@ -25,8 +25,9 @@ void McsdOptions::bind(OptionBinder& binder) {
   binder.counts_or_auto(
       "k_config", k_config, 1, 64,
       "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three deep. Width "
-      "helps if the draft is often wrong, depth if it is often right. 'auto' measures the cost and "
-      "the acceptance of trees on this machine, and uses the best one.");
+      "helps if the draft is often wrong, depth if it is often right. 'auto' chooses a tree or "
+      "none "
+      "in every step, by the measured time of rows and the acceptance of earlier candidates.");
   bind_rule(binder,
             "How candidates are drawn and verified under rejection sampling: drawn 'without' "
             "replacement (MCSD) or 'with' replacement (SpecInfer); 'naive': a candidate is "
@@ -44,16 +45,12 @@ void McsdOptions::check() const {
 }
 
 std::unique_ptr<Decoder> McsdOptions::make(const DecoderContext& context) const {
-  if (!k_config && rejects(context.sampling))
-    throw Error(ErrorCode::Usage,
-                "mcsd: k_config=auto chooses trees by measured time, and under sampling=rejection "
-                "the tokens of a seed depend on the tree; name a tree (k_config=2,1,1), or use "
-                "sampling=coupled");
   DraftSettings settings = draft_settings(context.sampling);
   if (k_config) settings.k_config = *k_config;
   settings.rule = rule;
   settings.as_released = as_released;
-  return std::make_unique<DraftVerifyDecoder>(context, std::move(settings), /*sized=*/!k_config);
+  return std::make_unique<DraftVerifyDecoder>(context, std::move(settings),
+                                              k_config ? nullptr : &trees_to_choose());
 }
 
 // As released, deterministic candidates are verified against a softmax that they were not drawn

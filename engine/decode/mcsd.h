@@ -8,9 +8,9 @@
 //   needs     a draft model with the target's vocabulary
 //   cost      a draft step per level and 1 target step of 1 + sum over levels of k_1 ... k_j rows;
 //             rejection sampling also keeps q for every node that has children
-//   sized     k_config=auto, our addition: chooses each step's tree by measured costs and
-//             acceptance (tree_tuner.h); not with rejection sampling, where the output depends on
-//             the tree
+//   sized     k_config=auto, our addition: chooses each step's tree, or none, by measured costs and
+//             acceptance (tree_choice.h). Under rejection sampling the tokens of a seed then depend
+//             on measured times; their distribution does not
 //   differs   at draft temperature 0 the candidates are deterministic and verified as such; the
 //             published program takes a softmax for q and is not exact (as_released shows it). A
 //             token that was drawn twice shares one row and one subtree. Coupled: the candidates
@@ -24,15 +24,14 @@ namespace engine {
 
 /// The options of `mcsd`.
 struct McsdOptions final : DraftTreeOptions {
-  // nullopt is "auto": a tree tuner chooses
-  std::optional<LevelCounts> k_config = LevelCounts{2, 1, 1};
+  std::optional<LevelCounts> k_config;  // nullopt is "auto"
   bool as_released = false;
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
   void check() const override;
-  /// @throws Error(Usage)  for k_config=auto with rejection sampling
+  bool chooses_sizes() const override { return !k_config; }
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
   bool keeps_distribution(const Sampling& sampling) const override;
   std::optional<TreeShape> draft_shape() const override;

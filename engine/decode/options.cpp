@@ -113,6 +113,26 @@ void OptionBinder::whole(
   values_[name] = std::to_string(value);
 }
 
+void OptionBinder::whole_or_auto(
+    const char* name, std::optional<int>& value, int min, int max, const char* help) {
+  const std::string* text = declare({name,
+                                     Type::Int,
+                                     value ? std::to_string(*value) : kAuto,
+                                     static_cast<double>(min),
+                                     static_cast<double>(max),
+                                     {kAuto},
+                                     help});
+  if (!text) return;
+  const OptionInfo& info = infos_.back();
+  value.reset();
+  values_[name] = kAuto;
+  if (*text == kAuto) return;
+  const auto number = number_in<long long>(info, *text);
+  if (!number) refuse(info, *text, "a whole number " + range_of(info) + ", or auto");
+  value = static_cast<int>(*number);
+  values_[name] = std::to_string(*value);
+}
+
 void OptionBinder::real(const char* name,
                         double& value,
                         double min,

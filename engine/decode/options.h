@@ -79,6 +79,9 @@ class OptionBinder {
              int max,
              const char* help,
              const char* below_zero = "");
+  /// The same, or "auto", which is nullopt.
+  void whole_or_auto(
+      const char* name, std::optional<int>& value, int min, int max, const char* help);
   /// A finite number in [min, max].
   void real(const char* name,
             double& value,
@@ -159,6 +162,8 @@ class DecoderOptions {
   virtual std::optional<TreeShape> draft_shape() const { return TreeShape{}; }
   /// Devices that share the rows of every step (Lookahead parallelism).
   virtual int n_ranks() const { return 1; }
+  /// True if the decoder chooses sizes by measured times (engine/decode/control).
+  virtual bool chooses_sizes() const { return false; }
   /// The value of the option `stop` if it can end a run early ("bound", "probe"), else empty.
   virtual std::string early_stop() const { return {}; }
 

@@ -1,7 +1,11 @@
 #include "engine/decode/prompt_lookup.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "engine/decode/control/rate.h"
+#include "engine/decode/control/size_choice.h"
 
 namespace engine {
 namespace {
@@ -30,7 +34,36 @@ std::vector<TokenId> continuation(std::span<const TokenId> text,
   return guess;
 }
 
+/// Guessed tokens of n_tokens=auto at most.
+constexpr int kMostTokens = 32;
+constexpr int kPaperTokens = 10;  // the published variant takes no match with fewer
+constexpr int kLongestMatch = 16;
+
+/// Length of the equal texts before `begin` and at the end.
+int match_length(std::span<const TokenId> text, int begin) {
+  const auto same = std::mismatch(text.rbegin(), text.rbegin() + std::min(begin, kLongestMatch),
+                                  text.rend() - begin);
+  return static_cast<int>(same.first - text.rbegin());
+}
+
 }  // namespace
+
+class LookupKnowledge final : public Learned {
+ public:
+  Rate& after(int length) { return rates_[bucket(length)]; }
+  void fade() {
+    for (Rate& rate : rates_) rate.fade();
+  }
+  SizeChooser chooser;
+
+ private:
+  /// Lengths 1, 2, 3, 4 to 5, 6 to 9, and 10 or more.
+  static std::size_t bucket(int length) {
+    if (length <= 3) return static_cast<std::size_t>(std::max(length, 1) - 1);
+    return length <= 5 ? 3 : length <= 9 ? 4 : 5;
+  }
+  std::array<Rate, 6> rates_{Rate(0.2), Rate(0.35), Rate(0.5), Rate(0.6), Rate(0.7), Rate(0.8)};
+};
 
 std::optional<LookupMatch> look_up(std::span<const TokenId> text,
                                    int max_ngram,
@@ -71,10 +104,11 @@ void PromptLookupOptions::bind(OptionBinder& binder) {
       "max_ngram", max_ngram, 1, 16,
       "Length of the longest n-gram to search for: the last tokens of the text. Shorter ones "
       "follow. Longer matches are rarer and more often right.");
-  binder.whole(
+  binder.whole_or_auto(
       "n_tokens", n_tokens, 1, 128,
-      "Tokens guessed after a match. Each costs a row; those after the first wrong one are "
-      "wasted.");
+      "Tokens guessed after a match. Each costs a row; those after the first wrong one are wasted. "
+      "'auto' chooses the number in every step, by the measured time of rows and the success of "
+      "earlier guesses.");
   binder.choice(
       "variant", variant,
       {{"last", LookupVariant::Last}, {"hf", LookupVariant::Hf}, {"paper", LookupVariant::Paper}},
@@ -91,22 +125,60 @@ PromptLookupDecoder::PromptLookupDecoder(const DecoderContext& context,
     : target_(context.target),
       limits_(context.limits),
       options_(options),
-      verifier_(context.sampling, context.uniforms) {}
+      verifier_(context.sampling, context.uniforms),
+      control_(context.control) {
+  if (!options.n_tokens)
+    known_ = &control_->learned<LookupKnowledge>("prompt-lookup " +
+                                                 std::to_string(static_cast<int>(options.variant)));
+}
 
 TokenTree PromptLookupDecoder::propose(const Sequence& prefix) {
   TokenTree tree;
   tree.add(prefix.last(), -1, RowTag{});
   const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
-  const auto match = look_up(prefix.tokens(), options_.max_ngram, options_.n_tokens,
-                             options_.variant, limits_.eos_ids);
-  guessed_ = match.has_value();
-  (guessed_ ? n_matches_ : n_misses_)++;
-  if (!match) return tree;
-  for (int j = 0; j < std::min(static_cast<int>(match->tokens.size()), room); j++) {
-    tree.add(match->tokens[static_cast<std::size_t>(j)], j,
+  const int most = options_.variant == LookupVariant::Paper ? kPaperTokens : kMostTokens;
+  auto match = look_up(prefix.tokens(), options_.max_ngram, options_.n_tokens.value_or(most),
+                       options_.variant, limits_.eos_ids);
+  (match ? n_matches_ : n_misses_)++;
+  match_ = match ? *std::move(match) : LookupMatch();
+  int size = std::min(static_cast<int>(match_.tokens.size()), room);
+  if (known_) {
+    match_length_ = match_.tokens.empty() ? 0 : match_length(prefix.tokens(), match_.begin);
+    size = choose_size(size);
+  }
+  guessed_ = size > 0;
+  for (int j = 0; j < size; j++) {
+    tree.add(match_.tokens[static_cast<std::size_t>(j)], j,
              RowTag{RowTag::Kind::Guess, 0, static_cast<std::int16_t>(j)});
   }
   return tree;
+}
+
+/// @param most  tokens that the match and the room allow
+int PromptLookupDecoder::choose_size(int most) {
+  std::vector<SizePlan> plans{{1, 1, control_->ms(1)}};
+  double right = 1, hoped = 1;  // probability that all tokens so far are right
+  for (int n = 1; n <= most; n++) {
+    const Rate& rate = known_->after(match_length_ + n - 1);
+    right *= rate.mean(), hoped *= rate.hoped();
+    plans.push_back({plans.back().tokens + right, plans.back().hoped + hoped, control_->ms(1 + n)});
+  }
+  const SizeChoice choice = known_->chooser.choose(plans);
+  decision_ = decision_of(choice, plans, static_cast<int>(choice.index));
+  return decision_.size;
+}
+
+/// Counts the guessed tokens that were right or wrong. The target's own token also shows whether the
+/// next guessed token would have been right, even if that token had no row.
+void PromptLookupDecoder::learn(const Decision& cut) {
+  const auto& guess = match_.tokens;
+  for (std::size_t i = 0; i < std::min(guess.size(), cut.emitted.size()); i++) {
+    const bool is_right = guess[i] == cut.emitted[i];
+    known_->after(match_length_ + static_cast<int>(i)).add(is_right);
+    if (!is_right) break;
+  }
+  known_->fade();
+  known_->chooser.came(static_cast<int>(cut.emitted.size()), decision_.ms / decision_.plain_ms);
 }
 
 Decision PromptLookupDecoder::verify(const Sequence& prefix,
@@ -116,6 +188,7 @@ Decision PromptLookupDecoder::verify(const Sequence& prefix,
 }
 
 void PromptLookupDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
+  if (known_) learn(cut);
   n_hit_steps_ += guessed_ && cut.emitted.size() > 1;
 }
 

@@ -5,6 +5,8 @@
 //   lossless  greedy and coupled: token for token; rejection: in distribution
 //   needs     nothing; fast if the output repeats the prompt
 //   cost      1 target step of at most 1 + n_tokens rows; scans the sequence once per n-gram length
+//   sized     n_tokens=auto, our addition: the number of guessed tokens follows from the time of a
+//             row and from how often a guess after a match of this length was right
 //   differs   makes a plain step if there is no match (the published code feeds a dummy token); a
 //             guess ends where the run must end
 #pragma once
@@ -16,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/decoder.h"
 #include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
@@ -55,14 +58,19 @@ std::optional<LookupMatch> look_up(std::span<const TokenId> text,
 /// The options of `prompt-lookup`.
 struct PromptLookupOptions final : DecoderOptions {
   int max_ngram = 3;
-  int n_tokens = 10;
+  std::optional<int> n_tokens;  // nullopt is "auto"
   LookupVariant variant = LookupVariant::Last;
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+  bool chooses_sizes() const override { return !n_tokens; }
 };
+
+/// Acceptance rates by the length of the match. A right token after a match of L tokens makes a match
+/// of L + 1 tokens, so one table serves all tokens of a guess.
+class LookupKnowledge;
 
 /// Verifies one looked-up continuation per step.
 class PromptLookupDecoder : public Decoder {
@@ -76,13 +84,23 @@ class PromptLookupDecoder : public Decoder {
   }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
+  SizeDecision size_decision() const override { return decision_; }
   std::map<std::string, std::int64_t> counts() const override;
 
  private:
+  int choose_size(int most);
+  void learn(const Decision& cut);
+
   LanguageModel& target_;  // owned by the engine
   Limits limits_;
   PromptLookupOptions options_;
   Verifier verifier_;
+  ControlUse control_;
+  LookupKnowledge* known_ = nullptr;  // null: n_tokens was given
+  // of the current step:
+  LookupMatch match_;     // without tokens if there is none
+  int match_length_ = 0;  // tokens before the guess that equal those before its source
+  SizeDecision decision_;
   bool guessed_ = false;
   std::int64_t n_matches_ = 0;
   std::int64_t n_misses_ = 0;

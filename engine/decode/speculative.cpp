@@ -17,16 +17,23 @@ DecoderInfo SpeculativeOptions::describe() {
 }
 
 void SpeculativeOptions::bind(OptionBinder& binder) {
-  binder.whole("gamma", gamma, 0, 64,
-               "Tokens drafted per step. With more, a step can emit more, but the drafts after the "
-               "first rejected one are wasted. 0 is plain decoding.");
+  binder.whole_or_auto(
+      "gamma", gamma, 0, 64,
+      "Tokens drafted per step. With more, a step can emit more, but the drafts after the first "
+      "rejected one are wasted. 0 is plain decoding; 'auto' chooses the number in every step, by "
+      "the measured time of rows and drafts and the acceptance of earlier drafts.");
   bind_draft(binder);
 }
 
 std::unique_ptr<Decoder> SpeculativeOptions::make(const DecoderContext& context) const {
   DraftSettings settings = draft_settings(context.sampling);
-  settings.k_config.assign(static_cast<std::size_t>(gamma), 1);
-  return std::make_unique<DraftVerifyDecoder>(context, std::move(settings));
+  settings.k_config.assign(static_cast<std::size_t>(gamma.value_or(1)), 1);
+  return std::make_unique<DraftVerifyDecoder>(context, std::move(settings),
+                                              gamma ? nullptr : &chains_to_choose());
+}
+
+std::optional<TreeShape> SpeculativeOptions::draft_shape() const {
+  return gamma ? std::optional(TreeShape{*gamma, *gamma}) : std::nullopt;
 }
 
 }  // namespace engine

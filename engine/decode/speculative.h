@@ -6,6 +6,7 @@
 //   needs     a draft model with the target's vocabulary
 //   cost      gamma draft steps and 1 target step of at most 1 + gamma rows; rejection sampling
 //             also keeps q, [gamma, vocab_size] doubles
+//   sized     gamma=auto, our addition (engine/decode/draft/tree_choice.h)
 //   differs   does not draft tokens that the run cannot emit; may end a draft early when the draft
 //             model is unsure (stop_below, our addition); coupled: the draft picks with the
 //             target's Gumbel noise
@@ -18,13 +19,14 @@ namespace engine {
 
 /// The options of `speculative`.
 struct SpeculativeOptions final : DraftOptions {
-  int gamma = 4;  // drafted tokens of a step
+  std::optional<int> gamma;  // drafted tokens of a step; nullopt is "auto"
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
-  std::optional<TreeShape> draft_shape() const override { return TreeShape{gamma, gamma}; }
+  std::optional<TreeShape> draft_shape() const override;
+  bool chooses_sizes() const override { return !gamma; }
 };
 
 }  // namespace engine

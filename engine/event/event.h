@@ -100,6 +100,17 @@ struct DraftForward {
   int n_rows = 0;
 };
 
+/// A decoder's choice of a step's size (engine/decode/control), with its expected result.
+struct SizeDecision {
+  /// In the decoder's unit: tokens of a guess, a block or a window; 0: none, plain decoding. -1: the
+  /// size was given, or a block or window was kept.
+  int size = -1;
+  float tokens = 0;    // expected tokens
+  float ms = 0;        // expected time of the step
+  float plain_ms = 0;  // expected time of a plain step
+  bool probe = false;  // chosen to learn from it
+};
+
 /// The token tree of a step is complete: the rows of the target's forward pass.
 struct Drafted {
   Nanoseconds t = 0;
@@ -108,6 +119,7 @@ struct Drafted {
   TokenTree tree;
   std::vector<float> q;                // [n_rows] draft probability of each token, or empty
   std::vector<DraftForward> forwards;  // of the draft model, in order; empty without one
+  SizeDecision decision;
 };
 
 /// The state of a Jacobi block or of a window level after an iteration.

@@ -60,6 +60,8 @@ void fields(auto& visit, Is<Drafted> auto& e) {
   visit(e.tree.token), visit(e.tree.parent), visit(e.tree.tag), visit(e.q);
   visit(e.forwards);
   visit(e.tree.owner);
+  visit(e.decision.size), visit(e.decision.tokens), visit(e.decision.ms);
+  visit(e.decision.plain_ms), visit(e.decision.probe);
 }
 
 /// Fields of BlockRefined.

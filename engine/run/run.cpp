@@ -10,6 +10,7 @@
 #include "engine/run/failure.h"
 #include "engine/run/load_sampler.h"
 #include "engine/run/lookahead_ranks.h"
+#include "engine/store/calibration.h"
 #include "kernels/thread_sharing.h"
 
 namespace engine {
@@ -31,7 +32,10 @@ DecoderContext context_for(const RunModels& models,
           .draft_model = models.draft ? models.draft->model.get() : nullptr,
           .probe = request.probe,
           .draft_prompts = prompts,
-          .tree_tuner = models.draft ? &models.target.tree_tuner_with(*models.draft) : nullptr,
+          .control = &models.target.control,
+          .draft_id = heads          ? heads->id
+                      : models.draft ? models.draft->id
+                                     : 0,
           .successors = &models.target.successors,
           .heads = heads ? heads->heads.get() : nullptr,
           .trees_dir = models.trees_dir,
@@ -53,7 +57,8 @@ Lane lane_of(RunId run,
             .decoder = std::move(decoder),
             .options = options,
             .sampling = context.sampling,
-            .limits = context.limits};
+            .limits = context.limits,
+            .control = context.control};
   if (!request.stop_texts.empty())
     stop_at(lane, *model.tokenizer(), request.stop_texts, StopReason::StopString);
   return lane;
@@ -150,6 +155,7 @@ Lane lane_over(const RunModels& models,
                Sequence prompt,
                PromptCaches* prompts) {
   const ParsedOptions options = parse_options(request.decoder, request.options);
+  if (options->chooses_sizes()) calibrate(models.target);
   const DecoderContext context = context_for(models, request, prompts);
   return lane_of(run, models, request, options, std::move(prompt), make_decoder(*options, context),
                  context);
@@ -171,6 +177,7 @@ Lane make_lane(const RunModels& models,
                const Sequence* shared,
                const std::function<bool(int, int)>& progress) {
   const ParsedOptions options = parse_options(request.decoder, request.options);
+  if (options->chooses_sizes()) calibrate(models.target);
   const DecoderContext context = context_for(models, request, nullptr);
   std::unique_ptr<Decoder> decoder = make_decoder(*options, context);
   std::unique_ptr<LookaheadRanks> ranks = ranks_for(models, request, options, context);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/checkpoint/heads_files.h"
-#include "engine/decode/draft/tree_tuner.h"
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/guess/successor_table.h"
 #include "engine/event/event.h"
 #include "engine/model/draft_heads.h"
@@ -69,13 +69,9 @@ struct LoadedModel {
   /// it.
   std::vector<std::unique_ptr<LoadedHeads>> heads;
 
-  /// Tree statistics shared by all runs of this target with that draft (k_config=auto).
-  TreeTuner& tree_tuner_with(const LoadedModel& draft) {
-    std::unique_ptr<TreeTuner>& tuner = tree_tuners[draft.id];
-    if (!tuner) tuner = std::make_unique<TreeTuner>();
-    return *tuner;
-  }
-  std::map<std::uint32_t, std::unique_ptr<TreeTuner>> tree_tuners = {};  // by the draft's id
+  /// What all runs of this target know about the time of its steps and about guesses.
+  StepControl control = {};
+  bool is_timed = false;  // the time of its steps was measured or read (engine/store/calibration.h)
   KeptSuccessors successors = {};  // shared by all runs of this target (recycling, keep=true)
   // locked while a rank of Lookahead parallelism works: lanes that share the model take turns
   std::mutex at_work = {};

@@ -138,6 +138,25 @@ void add_window_hits(Numbers& numbers, const engine::RunRecord& run) {
       "TO(AD/PD*): tokens of that text that the window guessed at any position / these positions");
 }
 
+// Adds what the sizes that the decoder chose were expected to bring, beside what came.
+void add_chosen_sizes(Numbers& numbers, const engine::RunRecord& run) {
+  if (!run.finished || !run.finished->metrics.contains("sized_steps")) return;
+  const auto value = [&run](const char* name) {
+    const auto found = run.finished->metrics.find(name);
+    return found == run.finished->metrics.end() ? 0.0 : found->second;
+  };
+  numbers.more.push_back(
+      {"chosen sizes", fmt::format("{:.2f} / step", value("sized_tokens")),
+       "tokens of the steps whose size was chosen / these steps",
+       fmt::format(
+           "expected {:.2f} tokens in {:.3g} ms, took {:.3g} ms; a plain step {:.3g} ms; {:.0f} of "
+           "{:.0f} steps without guesses, {:.0f} to learn",
+           value("sized_tokens_expected"), value("sized_expected_ms"), value("sized_ms"),
+           value("plain_expected_ms"), value("plain_steps"), value("sized_steps"),
+           value("probe_steps")),
+       Truth::Derived, StepSet::All});
+}
+
 double own_of(const StepSpan& s) {
   return s.compute1 - s.compute0;
 }
@@ -292,6 +311,7 @@ Numbers numbers_of(const engine::Timeline& timeline,
   numbers.step_median = median_of(times, n_steps);
   add_more(numbers, run, sums, n_steps);
   add_window_hits(numbers, run);
+  add_chosen_sizes(numbers, run);
   return numbers;
 }
 

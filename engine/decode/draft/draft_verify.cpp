@@ -45,7 +45,7 @@ bool costs_drafts_alone(const Error& error) {
 
 DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
                                        DraftSettings settings,
-                                       bool sized)
+                                       const std::vector<LevelCounts>* trees)
     : target_(context.target),
       sampling_(context.sampling),
       limits_(context.limits),
@@ -54,11 +54,12 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
       uniforms_(context.sampling.seed, context.uniforms),
       drafter_(draft_of(context),
                with_distributions(std::move(settings), context),
-               context.draft_prompts) {
-  if (!sized) return;
-  if (!context.tree_tuner) own_tuner_ = std::make_unique<TreeTuner>();
-  tuner_ = context.tree_tuner ? context.tree_tuner : own_tuner_.get();
-  drafter_.set_tree(tuner_->tree(tuner_->choose()));
+               context.draft_prompts),
+      control_(context.control),
+      trees_(trees) {
+  if (!trees) return;
+  known_ = &control_->learned<DraftKnowledge>("draft " + std::to_string(context.draft_id));
+  drafter_.set_tree(trees->at(1));  // so that begin() reads the prompt
 }
 
 void DraftVerifyDecoder::begin(const Sequence& prefix) {
@@ -108,16 +109,20 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
                .text = "the draft model's context of " + std::to_string(drafter_.context()) +
                        " tokens is full: this text continues without drafts, one token per step"});
   }
-  if (tuner_) {
-    sized_ = tuner_->choose();
-    drafter_.set_tree(tuner_->tree(sized_));
-    proposed_ = std::chrono::steady_clock::now();
-  }
+  if (trees_) choose_tree();
   drafts_ = draft(prefix, room);
   int depth = 0;
   for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));
   n_depth_ += depth;
   return drafts_.tree;
+}
+
+void DraftVerifyDecoder::choose_tree() {
+  const std::vector<SizePlan> plans = known_->plans(*trees_, *control_);
+  const SizeChoice choice = known_->choose(plans);
+  const LevelCounts& tree = (*trees_)[choice.index];
+  decision_ = decision_of(choice, plans, rows_of(tree) - 1);
+  drafter_.set_tree(tree);
 }
 
 const VerifyRequest* DraftVerifyDecoder::verify_request(const Sequence& prefix,
@@ -133,7 +138,6 @@ const VerifyRequest* DraftVerifyDecoder::verify_request(const Sequence& prefix,
 Decision DraftVerifyDecoder::verify(const Sequence& prefix,
                                     const TokenTree& tree,
                                     const StepOutput& out) {
-  if (tuner_) measure_cost();
   if (!rejects_) return verify_exact_match(tree, out);
   return reject_drafted(prefix.tokens(), tree, drafts_.candidates, out, sampling_, rule_,
                         *uniforms_);
@@ -144,19 +148,13 @@ void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& c
   // the path lacks the row of the last emitted token.
   n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
-  if (tuner_) measure_acceptance(cut);
+  if (trees_) learn(cut);
 }
 
-/// Reports the step's time to the tuner, unless the tree was smaller than planned because of the
-/// run's end or stop_below.
-void DraftVerifyDecoder::measure_cost() {
-  if (drafts_.tree.n_rows() != rows_of(tuner_->tree(sized_))) return;
-  const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;
-  tuner_->add_cost(sized_, cost.count());
-}
-
-/// Reports to the tuner which candidate of each node on the path was kept.
-void DraftVerifyDecoder::measure_acceptance(const Decision& cut) {
+/// Counts which candidate of each node on the path was kept, and the time of the draft's forwards.
+void DraftVerifyDecoder::learn(const Decision& cut) {
+  for (const DraftForward& forward : drafts_.forwards) known_->add_forward(forward);
+  known_->came(static_cast<int>(cut.emitted.size()), decision_.ms / decision_.plain_ms);
   for (std::size_t i = 0; i < cut.path.size(); i++) {
     const std::vector<int>& children =
         drafts_.candidates[static_cast<std::size_t>(cut.path[i])].rows;
@@ -164,7 +162,7 @@ void DraftVerifyDecoder::measure_acceptance(const Decision& cut) {
     const auto kept = std::ranges::find(children, cut.emitted[i], [&](int row) {
       return drafts_.tree.token[static_cast<std::size_t>(row)];
     });
-    tuner_->add_verified(static_cast<int>(children.size()),
+    known_->add_verified(static_cast<int>(children.size()),
                          kept == children.end() ? -1 : static_cast<int>(kept - children.begin()));
   }
 }
@@ -184,7 +182,7 @@ std::map<std::string, double> DraftVerifyDecoder::figures() const {
   std::map<std::string, double> figures;
   if (n_depth_ > 0)
     figures["depth_accepted"] = static_cast<double>(n_kept_) / static_cast<double>(n_depth_);
-  if (tuner_) figures["tree_tokens"] = rows_of(tuner_->tree(tuner_->best())) - 1;
+  if (trees_) figures["tree_tokens"] = decision_.size;
   return figures;
 }
 

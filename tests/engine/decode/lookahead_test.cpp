@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/guess/lookahead_sizes.h"
+#include "engine/decode/control/step_control.h"
+#include "engine/decode/guess/pool_choice.h"
 #include "engine/decode/lookahead.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
@@ -43,13 +44,32 @@ int depth_of(const TokenTree& tree, int row) {
   return static_cast<int>(chain_of(tree, row).size()) - 1;
 }
 
-TEST(Lookahead, a_time_adaptive_window_changes_no_token) {
+/// A job whose columns and guesses are chosen.
+Job chosen(int ngram_size, StepControl& control, OptionValues more = {}) {
+  Job job;
+  job.decoder = "lookahead";
+  job.options = std::move(more);
+  job.options["ngram_size"] = std::to_string(ngram_size);
+  job.control = &control;
+  return job;
+}
+
+/// Rows are free up to a number, and then cost half a step each.
+StepControl free_rows(int n_free) {
+  return StepControl(
+      CostModel([n_free](int rows) { return 10 + 5.0 * std::max(0, rows - n_free); }));
+}
+
+TEST(Lookahead, chosen_sizes_change_no_token) {
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
-    Job job = lookahead(dice(1, 12), dice(2, 5), dice(0, 6), {{"adapt", dice(0, 1) ? "1.3" : "4"}});
+    StepControl control = free_rows(dice(1, 20));
+    Job job = chosen(dice(2, 6), control);
     if (dice(0, 1)) job.options["advance"] = "accepted";
-    if (dice(0, 3) == 0) job.options["preset"] = "paper";
+    if (dice(0, 3) == 0) job.options["window"] = "3";
+    if (dice(0, 3) == 0) job.options["n_guesses"] = "2";
+    if (dice(0, 1)) job.options.erase("ngram_size");
     job.limits.max_tokens = 120;
     job.sampling.temperature = seed % 2 ? 0.9f : 0;
     EXPECT_EQ(run(model, {1, 2}, job).tokens, run_ar(model, {1, 2}, job).tokens) << seed;
@@ -58,35 +78,25 @@ TEST(Lookahead, a_time_adaptive_window_changes_no_token) {
 
 // Inactive columns keep their cells and active ones advance; each collected n-gram comes from one
 // column.
-TEST(Lookahead, every_window_size_has_whole_columns) {
-  std::set<int> widths, depths;
+TEST(Lookahead, every_chosen_window_has_whole_columns) {
+  std::set<int> widths;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
-    const int window = dice(2, 9), n = dice(2, 5), n_guesses = dice(1, 5);
+    const int n = dice(2, 5);
     ToyModel model({.vocab = 5, .context = 2, .seed = seed});
-    // A toy model's steps take about the same time for any row count, so the large factor allows
-    // all sizes and the small one few.
-    const char* factor = seed % 2 ? "100" : "2";
-    Job job = lookahead(window, n, n_guesses, {{"adapt", factor}, {"prompt_pool", "false"}});
+    StepControl control = free_rows(dice(1, 24));
+    Job job = chosen(n, control, {{"prompt_pool", "false"}});
     job.limits.max_tokens = 200;
     const Outcome outcome = run(model, {1, 2, 3}, job);
-    const auto drafted = all<Drafted>(outcome.events);
-    for (std::size_t step = 0; step < drafted.size(); step++) {
-      const TokenTree& tree = drafted[step].tree;
+    int n_warming = n - 2;  // steps with a window until it is filled
+    for (const Drafted& drafted : all<Drafted>(outcome.events)) {
+      const TokenTree& tree = drafted.tree;
       const int n_rows = count(tree, RowTag::Kind::Window);
-      if (static_cast<int>(step) < n - 2) continue;
-      EXPECT_LE(tree.n_rows(), (window + n_guesses) * (n - 1));
-      if (n_rows == 0) continue;
-      int n_levels = 1;
-      for (int row = 1; row <= n_rows; row++) {
-        n_levels = std::max(n_levels, tree.tag[static_cast<std::size_t>(row)].a + 1);
-      }
-      EXPECT_LE(n_levels, n - 1);
-      EXPECT_EQ((n_rows + 1) % n_levels, 0) << n_rows;
-      const int width = (n_rows + 1) / n_levels;
-      EXPECT_LE(width, window);
+      if (n_rows == 0 || n_warming-- > 0) continue;
+      EXPECT_EQ((n_rows + 1) % (n - 1), 0) << n_rows;
+      const int width = (n_rows + 1) / (n - 1);
+      EXPECT_LE(width, 4);
       widths.insert(width);
-      depths.insert(n_levels);
       // Level 0 is a chain after the last token; other levels hang below their column.
       for (int row = 1; row <= n_rows; row++) {
         const RowTag& tag = tree.tag[static_cast<std::size_t>(row)];
@@ -95,12 +105,26 @@ TEST(Lookahead, every_window_size_has_whole_columns) {
       }
     }
     EXPECT_EQ(outcome.tokens, run_ar(model, {1, 2, 3}, job).tokens);
-    EXPECT_LE(outcome.metrics.at("window"), window);
-    EXPECT_LE(outcome.metrics.at("ngram_size"), n);
-    EXPECT_LE(outcome.metrics.at("n_guesses"), n_guesses);
   }
-  EXPECT_GT(widths.size(), 3u) << "several sizes are tried";
-  EXPECT_GT(depths.size(), 2u);
+  EXPECT_GT(widths.size(), 2u) << "several sizes are chosen";
+}
+
+TEST(Lookahead, computes_only_the_last_token_where_rows_cost_a_step) {
+  ToyModel model({.vocab = 5000, .context = 30, .seed = 7});  // unpredictable
+  StepControl steep(CostModel([](int rows) { return 10.0 * rows; }));
+  Job job = chosen(3, steep);
+  job.limits.max_tokens = 200;
+  const Outcome outcome = run(model, {1, 2, 3}, job);
+  EXPECT_GE(outcome.counts.at("plain_steps"), 190);
+  EXPECT_LE(outcome.counts.at("rows"), 220);
+}
+
+TEST(Lookahead, chosen_guesses_follow_a_text_that_repeats_itself) {
+  ToyModel model({.vocab = 6, .context = 1, .seed = 2});  // falls into a cycle
+  StepControl control(CostModel([](int rows) { return 10 + 0.5 * rows; }));
+  Job job = chosen(6, control);
+  job.limits.max_tokens = 150;
+  EXPECT_LE(run(model, {1}, job).n_steps, 60);
 }
 
 TEST(Lookahead, a_published_step_has_w_plus_g_times_n_minus_1_rows) {
@@ -470,87 +494,60 @@ TEST(NgramPool, counts_tries_and_hits) {
   EXPECT_THROW(pool.insert(0, std::vector<TokenId>{1, 2}, 0), ContractError);
 }
 
-// Sizes after `n_steps` steps of the largest size; each accepted `right` tokens from guess number
-// `rank`.
-LookaheadSizes counted(LookaheadSize most, int n_steps, int right, std::size_t rank, int column) {
-  LookaheadSizes sizes(most);
-  LookaheadGain gain{right, std::vector<int>(static_cast<std::size_t>(most.n_guesses)), column};
-  gain.n_by_rank[rank] = right;
-  for (int i = 0; i < n_steps; i++) sizes.count(most, gain);
-  return sizes;
+PoolNgram ngram(std::vector<TokenId> rest, std::uint32_t n_hits = 0, std::uint32_t n_tries = 0) {
+  return {.first = 1, .rest = std::move(rest), .n_hits = n_hits, .n_tries = n_tries};
 }
 
-TEST(LookaheadSizes, never_exceed_the_available_rows) {
-  for (std::uint64_t seed = 0; seed < 200; seed++) {
-    Dice dice(seed);
-    const LookaheadSize most{dice(0, 9), dice(2, 6), dice(1, 9)};
-    const LookaheadSizes sizes =
-        counted(most, dice(0, 200), dice(0, most.ngram_size - 1),
-                static_cast<std::size_t>(dice(0, most.n_guesses - 1)), dice(-1, most.window - 1));
-    for (int n_rows = 0; n_rows <= most.n_rows() + 1; n_rows++) {
-      const LookaheadSize size = sizes.fitting(n_rows);
-      EXPECT_LE(size.n_rows(), std::max(1, n_rows));
-      EXPECT_LE(size.window, most.window);
-      EXPECT_LE(size.n_guesses, most.n_guesses);
-      EXPECT_LE(size.ngram_size, most.ngram_size);
-      EXPECT_GE(size.ngram_size, 2);
-    }
-    EXPECT_EQ(sizes.fitting(most.n_rows()), most);
+TEST(PoolKnowledge, orders_the_tree_by_probability) {
+  PoolKnowledge known;
+  const std::vector<PoolNgram> kept{ngram({5, 6, 7}), ngram({5, 8, 9}), ngram({4, 3, 2}, 2, 3)};
+  std::vector<FoundNgram> found;
+  for (const PoolNgram& one : kept) found.push_back({&one, false});
+  const std::vector<PoolNode> nodes = known.nodes(found, 2);
+  ASSERT_EQ(nodes.size(), 5U) << "5, 4 and their children; 5 is shared";
+  for (std::size_t i = 0; i < nodes.size(); i++) {
+    EXPECT_LT(nodes[i].parent, static_cast<int>(i));
+    const double parent =
+        nodes[i].parent < 0 ? 1 : nodes[static_cast<std::size_t>(nodes[i].parent)].right;
+    EXPECT_LT(nodes[i].right, parent);
+    EXPECT_LE(nodes[i].right, i > 0 ? nodes[i - 1].right : 1);
+    EXPECT_GT(nodes[i].hoped, nodes[i].right);
   }
+  EXPECT_EQ(nodes[0].token, 4) << "the most recent one, which was right before";
 }
 
-// Every search for sizes starts with such steps.
-TEST(LookaheadSizes, single_row_steps_carry_no_information) {
-  LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
-  for (int i = 0; i < 10; i++)
-    sizes.count({.window = 0, .ngram_size = 5}, {0, std::vector<int>(15)});
-  EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
+TEST(PoolKnowledge, learns_from_guesses_that_were_not_verified) {
+  PoolKnowledge known;
+  const PoolNgram good = ngram({5, 6, 7}), bad = ngram({8, 9, 9});
+  const std::vector<FoundNgram> found{{&bad, true}, {&good, false}};
+  const auto right_of = [&](TokenId token) {
+    for (const PoolNode& node : known.nodes(found, 1))
+      if (node.token == token) return node.right;
+    return -1.0;
+  };
+  const double before = right_of(5), before_bad = right_of(8);
+  for (int i = 0; i < 50; i++) known.learn(found, std::vector<TokenId>{5});
+  EXPECT_GT(right_of(5), 0.9);
+  EXPECT_GT(right_of(5), before);
+  EXPECT_LT(right_of(8), before_bad);
 }
 
-TEST(LookaheadSizes, split_rows_evenly_between_window_and_guesses) {
-  const LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
-  EXPECT_EQ(sizes.fitting(60), (LookaheadSize{.window = 7, .ngram_size = 5, .n_guesses = 8}));
-  EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
-}
-
-/// Sizes after steps of the largest size, each accepting one token from any guess.
-LookaheadSizes shallow(LookaheadSize most) {
-  LookaheadSizes sizes(most);
-  for (int i = 0; i < 20 * most.n_guesses; i++) {
-    LookaheadGain gain{1, std::vector<int>(static_cast<std::size_t>(most.n_guesses))};
-    gain.n_by_rank[static_cast<std::size_t>(i % most.n_guesses)] = 1;
-    sizes.count(most, gain);
+TEST(PoolKnowledge, columns_follow_their_worth_and_cost) {
+  PoolKnowledge known;
+  StepControl flat = free_rows(32), steep = free_rows(2);
+  EXPECT_EQ(known.choose_columns(4, 2, 3, flat), 4) << "rows are free";
+  EXPECT_EQ(known.choose_columns(4, 2, 3, steep), 0);
+  // The window's n-grams bring a token in every second step.
+  StepControl cheap(CostModel([](int rows) { return 10 + 0.6 * rows; }));
+  EXPECT_EQ(known.choose_columns(4, 2, 3, cheap), 0);
+  const PoolNgram one = ngram({5, 6});
+  for (int i = 0; i < 300; i++) {
+    known.learn(std::vector<FoundNgram>{{&one, true}},
+                i % 2 ? std::vector<TokenId>{5, 9} : std::vector<TokenId>{4});
+    known.came(3, 1 + i % 2, 1);
   }
-  return sizes;
-}
-
-TEST(LookaheadSizes, prefer_the_parts_that_yield_tokens) {
-  constexpr LookaheadSize kMost{.window = 6, .ngram_size = 5, .n_guesses = 6};
-  // One token per step from any guess, all from the sequence itself: depth and columns are useless.
-  EXPECT_EQ(shallow(kMost).fitting(8),
-            (LookaheadSize{.window = 0, .ngram_size = 2, .n_guesses = 6}));
-  // Four tokens per step: depth is worth more than a second guess.
-  const LookaheadSize deep = counted(kMost, 100, 4, 0, 0).fitting(8);
-  EXPECT_EQ(deep, (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
-  // Only the last guess is right: all guesses stay, and columns go.
-  const LookaheadSize wide = counted(kMost, 100, 2, 5, -1).fitting(13);
-  EXPECT_EQ(wide, (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 6}));
-}
-
-TEST(LookaheadSizes, resting_rows_are_retried_when_active_ones_fail) {
-  constexpr LookaheadSize kMost{.window = 4, .ngram_size = 4, .n_guesses = 4};
-  LookaheadSizes sizes = shallow(kMost);
-  ASSERT_EQ(sizes.fitting(12), (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 4}));
-  int n_columns = 0, n_longer = 0;
-  for (int search = 0; search < 10; search++) {
-    sizes.halve_statistics();
-    const LookaheadSize sent = sizes.fitting(12);
-    n_columns += sent.window > 0;
-    n_longer += sent.ngram_size > 3;
-    for (int i = 0; i < 64; i++) sizes.count(sent, {0, std::vector<int>(4)});
-  }
-  EXPECT_GT(n_columns, 0);
-  EXPECT_GT(n_longer, 0);
+  EXPECT_GT(known.tokens_per_window_row(), 0.1);
+  EXPECT_GT(known.choose_columns(4, 2, 3, cheap), 0);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(PromptLookup, repeating_text_is_emitted_many_tokens_at_a_time) {
   job.limits.max_tokens = 110;
   const Outcome outcome = run(model, {1}, job);
   EXPECT_LT(outcome.n_steps, 30);
-  for (const int n : outcome.emitted_per_step) EXPECT_LE(n, 11);
+  for (const int n : outcome.emitted_per_step) EXPECT_LE(n, 33);
 }
 
 }  // namespace

@@ -265,7 +265,13 @@ std::vector<Job> plain_settings() {
 }
 
 int most_tokens(const Job& job) {
-  const OptionValues values = complete_options(decoder_named(job.decoder), job.options);
+  OptionValues values = complete_options(decoder_named(job.decoder), job.options);
+  // the largest sizes that "auto" chooses
+  const std::map<std::string, std::string> largest{{"block", "32"},  {"n_tokens", "32"},
+                                                   {"gamma", "16"},  {"k_config", "1,1,1,1,1"},
+                                                   {"window", "31"}, {"ngram_size", "6"}};
+  for (auto& [name, value] : values)
+    if (value == "auto" && name != "tree") value = largest.at(name);
   if (job.decoder == "ar") return 1;
   if (job.decoder == "jacobi") return std::stoi(values.at("block"));
   if (job.decoder == "fastcot")
@@ -275,6 +281,7 @@ int most_tokens(const Job& job) {
     return recycling_tree(std::stoi(values.at("rows")), std::stoi(values.at("k"))).max_depth() + 1;
   if (job.decoder == "recycling" || job.decoder == "medusa" || job.decoder == "chimera") {
     std::string tree = values.at("tree");
+    if (tree == "auto") return 6;  // at most five heads
     if (tree == "own") tree = job.heads_tree.empty() ? "rows16" : job.heads_tree;
     return find_rank_tree(tree, kAssets + "/trees").max_depth() + 1;
   }

@@ -17,7 +17,7 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .draft_model = job.draft,
           .probe = job.probe,
           .uniforms = job.uniforms,
-          .tree_tuner = job.tree_tuner,
+          .control = job.control,
           .successors = job.successors,
           .heads = job.heads,
           .trees_dir = assets_folder() + "/trees",

@@ -25,7 +25,7 @@ struct Job {
   ProbeSettings probe;
   UniformSource* uniforms = nullptr;
   LanguageModel* draft = nullptr;  // for decoders that need a draft model
-  TreeTuner* tree_tuner = nullptr;
+  StepControl* control = nullptr;
   KeptSuccessors* successors = nullptr;
   DraftHeads* heads = nullptr;  // for decoders that need draft heads of their kind
   std::string heads_tree;       // path of the tree file

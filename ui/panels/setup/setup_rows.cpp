@@ -21,12 +21,20 @@ void row_label(const char* label, const std::string& help) {
   ImGui::SetNextItemWidth(-FLT_MIN);
 }
 
-bool below_zero_tick(const std::string& meaning, std::string& value) {
-  bool below = value.starts_with('-');
-  if (tick("##below_zero", below)) value = below ? "-1" : "0";
+namespace {
+
+/// Draws a tick that sets `value` to `special`, with its meaning beside it, or else to `number`.
+/// @return  true if the number's field follows
+bool special_tick(const char* id,
+                  const std::string& meaning,
+                  bool is_special,
+                  const std::string& special,
+                  const std::string& number,
+                  std::string& value) {
+  if (tick(id, is_special)) value = is_special ? special : number;
   if (ImGui::IsItemHovered()) tooltip("ticked: " + meaning);
   ImGui::SameLine(0, px(6));
-  if (below) {
+  if (is_special) {
     ImGui::AlignTextToFramePadding();
     words(meaning, theme().text);
     return false;
@@ -35,7 +43,19 @@ bool below_zero_tick(const std::string& meaning, std::string& value) {
   return true;
 }
 
+}  // namespace
+
+bool below_zero_tick(const std::string& meaning, std::string& value) {
+  return special_tick("##below_zero", meaning, value.starts_with('-'), "-1", "0", value);
+}
+
 namespace {
+
+/// Draws the tick of a number that may be "auto". @return  true if the number's field follows
+bool auto_tick(const CatalogOption& option, std::string& value) {
+  const auto number = std::to_string(static_cast<int>(std::max(option.min, 1.0)));
+  return special_tick("##auto", "auto", value == "auto", "auto", number, value);
+}
 
 void value_field(std::string& value, const CatalogOption& option) {
   const double low = option.below_zero.empty() ? option.min : std::max(0.0, option.min);
@@ -145,6 +165,8 @@ void option_row(LaneForm& lane,
   ImGui::BeginDisabled(!why_idle.empty());
   switch (option.type) {
     case CatalogOption::Type::Int:
+      if (!option.choices.empty() && !auto_tick(option, value)) break;
+      [[fallthrough]];
     case CatalogOption::Type::Float:
       if (option.below_zero.empty() || below_zero_tick(option.below_zero, value))
         value_field(value, option);

@@ -60,8 +60,21 @@ void add_probe_rows(PlaceFacts& facts, const engine::Verified& v) {
                           fmt::format("row {}, {}", most - v.probe.begin(), probe_words(*most)));
 }
 
+// Adds the decoder's choice of the step's size, with its expected result.
+void add_size_rows(PlaceFacts& facts, const engine::SizeDecision& chosen) {
+  if (chosen.plain_ms <= 0) return;
+  const auto time = [](float ms) { return short_time(static_cast<double>(ms) * 1e6); };
+  facts.rows.emplace_back("size chosen",
+                          fmt::format("{}{}", chosen.size == 0 ? "none" : with_commas(chosen.size),
+                                      chosen.probe ? ", to learn from it" : ""));
+  facts.rows.emplace_back("expected",
+                          fmt::format("{:.2f} tokens in {}; a plain step {}", chosen.tokens,
+                                      time(chosen.ms), time(chosen.plain_ms)));
+}
+
 void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
   auto& rows = facts.rows;
+  if (step.has_drafted) add_size_rows(facts, step.drafted.decision);
   if (step.has_verified) {
     const engine::Verified& v = step.verified;
     rows.emplace_back("rows, proposed",

@@ -1,0 +1,55 @@
+// Chooses the tree of a draft model (gamma=auto, k_config=auto; our addition).
+//   tokens  from the acceptance rates of the draft's best, second best, ... token over all verified
+//           nodes, at any depth
+//   time    of the target's step by its rows, and of the draft's forward for each level
+// No tree is a choice too. With exact-match verification the choice changes no token. Under rejection
+// sampling it depends only on earlier steps.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/decode/control/rate.h"
+#include "engine/decode/control/size_choice.h"
+#include "engine/decode/control/step_control.h"
+#include "engine/decode/options.h"
+
+namespace engine {
+
+/// The trees that gamma=auto chooses from: none, and chains of up to 16 tokens.
+const std::vector<LevelCounts>& chains_to_choose();
+/// The trees that k_config=auto chooses from: none, chains, and trees of up to 28 tokens with more
+/// candidates near the root.
+const std::vector<LevelCounts>& trees_to_choose();
+/// Rows of a step with such a tree, including the root.
+int rows_of(const LevelCounts& tree);
+
+/// Statistics about a draft model: its acceptance and the time of its forwards.
+class DraftKnowledge final : public Learned {
+ public:
+  DraftKnowledge();
+
+  /// Chooses the tree of the next step.
+  SizeChoice choose(std::span<const SizePlan> plans) { return chooser_.choose(plans); }
+  /// The plans of these trees, of which the first is none.
+  std::vector<SizePlan> plans(std::span<const LevelCounts> trees, const StepControl& control) const;
+  /// Counts the verification of a node on the accepted path.
+  /// @param n_children  its candidates, likeliest first
+  /// @param kept        index of the accepted candidate; -1: none
+  void add_verified(int n_children, int kept);
+  /// Counts a forward of the draft model.
+  void add_forward(const DraftForward& forward);
+  /// Counts a step.
+  /// @param plain_share  its expected time / that of a plain step
+  void came(int n_tokens, double plain_share);
+
+ private:
+  double drafting_ms(const LevelCounts& tree, const StepControl& control) const;
+
+  std::vector<Rate> ranks_;  // acceptance by rank
+  CostModel forwards_;       // of the draft model, by rows
+  SizeChooser chooser_;
+};
+
+}  // namespace engine

@@ -1,0 +1,36 @@
+// Measures the time of a model's steps by their number of rows, once per load, before the first run
+// whose decoder chooses sizes (engine/decode/control). The result is kept in a file, by weights,
+// dtype, scale, device, number of threads and program version, so that later loads need not measure.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/store/model_store.h"
+
+namespace engine {
+
+/// The time of a step with some number of rows.
+struct StepTime {
+  int n_rows = 0;
+  double ms = 0;
+};
+
+/// Measures forwards of 1 to 32 rows. Leaves out those for which the time does not suffice, and
+/// repeats all of them while it does.
+/// @param most_ms  the time that may be spent
+/// @param now_ms   the clock
+std::vector<StepTime> measure_steps(LanguageModel& model,
+                                    double most_ms,
+                                    const std::function<double()>& now_ms);
+
+/// Fills model.control with the times of steps, from the file or by measuring for at most 200 ms. A
+/// file that cannot be read or written is ignored.
+void calibrate(LoadedModel& model);
+
+/// The folder of these files: $XDG_CACHE_HOME/decoscope/steps, else ~/.cache/decoscope/steps; empty
+/// if neither is known.
+std::string calibration_folder();
+
+}  // namespace engine
