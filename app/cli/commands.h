@@ -70,6 +70,7 @@ struct GenerationOptions {
   std::vector<std::int32_t> stop_ids;              // --stop-id
   std::set<std::string> given;   // names of the numeric options above that were given
   std::vector<std::string> set;  // --set: options of decoders as name=value
+  std::string pool;              // --pool: file of text to copy from; empty: none
   std::string trace, record;
   bool check = false;  // compare the output with AR's
   int repeat = 1;
@@ -173,6 +174,7 @@ struct ReasonOptions {
   std::string prompts;  // file of prompts (tot) or worked examples (cot); empty: the task's
   std::string decoder, split = "test";
   std::vector<std::string> set;                   // name=value
+  std::string pool;                               // --pool
   bool no_special = false;                        // --no-special
   engine::ChatMode chat = engine::ChatMode::Raw;  // cot: --chat
   std::string system;                             // cot: --system

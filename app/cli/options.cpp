@@ -277,7 +277,17 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   command.add_option("--set", o.set, "an option of the decoder, listed below; repeatable")
       ->type_name("NAME=VALUE")
       ->group("Decoder");
+  add_pool_option(command, o.pool);
   command.add_flag("--json", o.json, kJsonHelp);
+}
+
+void add_pool_option(CLI::App& command, std::string& pool) {
+  command
+      .add_option("--pool", pool,
+                  "a text file; suffix and lookahead also guess what followed the end of the text "
+                  "in it")
+      ->type_name("FILE")
+      ->group("Decoder");
 }
 
 CLI::Option* add_chat_options(CLI::App& command, engine::ChatMode& chat, std::string& system) {

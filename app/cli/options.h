@@ -30,6 +30,8 @@ void add_run_code_option(CLI::App& command, bool& run_code);
 /// Adds the options of ModelOptions except --draft and --defaults.
 /// @param with_context  adds --context; `bench` has another option of that name
 void add_model_options(CLI::App& command, ModelOptions& o, bool with_context = true);
+/// Adds --pool.
+void add_pool_option(CLI::App& command, std::string& pool);
 /// Adds --chat and --system.
 /// @return  the option --chat
 CLI::Option* add_chat_options(CLI::App& command, engine::ChatMode& chat, std::string& system);

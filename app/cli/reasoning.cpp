@@ -48,6 +48,7 @@ void add_common(CLI::App& c, ReasonOptions& o) {
   c.add_option("--set", o.set, "an option of the decoder; repeatable")
       ->type_name("NAME=VALUE")
       ->group("Decoder");
+  add_pool_option(c, o.pool);
   c.add_option("--trace", o.trace, "write a trace of all runs (.json or .json.gz)")
       ->type_name("FILE");
   c.add_option("--record", o.record, "write a recording of all runs (.pdrun)")->type_name("FILE");

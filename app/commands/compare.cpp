@@ -17,6 +17,7 @@
 #include "app/commands/report.h"
 #include "engine/base/table.h"
 #include "engine/base/text.h"
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/event/clock.h"
 #include "engine/event/run_rules.h"
 #include "engine/model/model.h"
@@ -91,6 +92,8 @@ struct RacingLane {
   /// Decodes the prompts of a group concurrently; null: one after the other.
   std::unique_ptr<engine::Scheduler> scheduler = nullptr;
   std::size_t n_branches = 1;  // maximum number of concurrent sequences
+  /// [repeats] the texts of earlier prompts. A repeat does not copy from the text that it repeats.
+  std::vector<std::shared_ptr<engine::EarlierTexts>> texts = {};
 };
 
 /// Makes the scheduler of a lane that decodes prompts concurrently, if there are several prompts.
@@ -121,14 +124,19 @@ std::vector<RacingLane> lanes_of(engine::ModelStore& store,
   const std::vector<engine::RunModels> models = load_lanes(store, options, all, n_prompts > 1);
   const std::size_t n_added = all.size() - options.lanes.size();
   std::vector<RacingLane> lanes;
+  std::map<const engine::Model*, std::shared_ptr<const engine::PoolFile>> pools;
   for (std::size_t i = 0; i < all.size(); i++) {
     const std::string& model = model_of(all[i], options);
+    const engine::Model& target = *models[i].target.model;
+    if (!pools.contains(&target)) pools[&target] = read_pool(options.pool, target);
     const auto baseline = std::ranges::find_if(
         all, [&](const LaneOption& other) { return is_baseline(other, model); });
     lanes.push_back({.of = all[i],
                      .models = models[i],
                      .baseline = static_cast<std::size_t>(baseline - all.begin()),
                      .is_requested = i >= n_added});
+    for (int repeat = 0; repeat < options.repeat; repeat++)
+      lanes.back().texts.push_back(std::make_shared<engine::EarlierTexts>(pools[&target]));
     schedule(lanes.back(), options, n_prompts);
   }
   return lanes;
@@ -192,24 +200,30 @@ Decoded decode_text(const RacingLane& lane,
                     const engine::RunRequest& request,
                     engine::RunId run,
                     engine::EventSink* events,
+                    const std::shared_ptr<engine::EarlierTexts>& texts,
                     RaceProgress& progress) {
   const auto show = [&](const engine::Lane& running) {
     progress.show_tokens(running.sequence.generated().size());
   };
-  return {.texts = {engine::run_to_end(lane.models, request, run, events, interrupted, show)}};
+  engine::RunModels models = lane.models;
+  models.texts = texts;
+  return {.texts = {engine::run_to_end(models, request, run, events, interrupted, show)}};
 }
 
-/// Runs one turn.
+/// Runs one turn of a repeat.
 /// @param run     id of the first run; the others follow
 /// @param events  may be null
 Decoded decode_turn(const RacingLane& lane,
                     const Turn& turn,
                     const Group& group,
+                    int repeat,
                     engine::RunId run,
                     engine::EventSink* events,
                     RaceProgress& progress) {
-  if (!lane.scheduler)
-    return decode_text(lane, group.requests[turn.text][turn.lane], run, events, progress);
+  if (!lane.scheduler) {
+    return decode_text(lane, group.requests[turn.text][turn.lane], run, events,
+                       lane.texts[static_cast<std::size_t>(repeat)], progress);
+  }
   std::vector<engine::CompletionRequest> requests(turn.n_texts);
   for (std::size_t i = 0; i < turn.n_texts; i++)
     requests[i].run = group.requests[turn.text + i][turn.lane];
@@ -328,7 +342,7 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
       progress.begin(group.first + turn.text, turn.n_texts, repeat, lanes[turn.lane].of.name);
       engine::EventSink* const sink = repeat == 0 ? events : nullptr;
       engine::StepRecorder steps(sink);
-      Decoded decoded = decode_turn(lanes[turn.lane], turn, group, run + 1,
+      Decoded decoded = decode_turn(lanes[turn.lane], turn, group, repeat, run + 1,
                                     options.rows_alone ? &steps : sink, progress);
       if (options.rows_alone && !interrupted() && judges_texts_alone(lanes[turn.lane]))
         run_rows_alone(lanes[turn.lane], turn, group, steps, run + 1, its, progress);

@@ -18,6 +18,7 @@
 #include "app/commands/reason/run.h"
 #include "app/commands/report.h"
 #include "engine/base/text.h"
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/event/clock.h"
 #include "engine/event/run_rules.h"
 #include "engine/model/model.h"
@@ -297,6 +298,8 @@ int generate(const GenerationOptions& options) {
       in_rounds ? load_scheduled(store, wanted, draft_resources_of(options.model), decoder, set)
                 : load(store, wanted, draft_resources_of(options.model), options.decoders);
   if (!in_rounds) load_ranks(store, models, decoder, set);
+  models.texts =
+      std::make_shared<engine::EarlierTexts>(read_pool(options.pool, *models.target.model));
   engine::check_stops(*models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
   outputs.announce(models);

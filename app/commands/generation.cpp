@@ -15,6 +15,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/option_trees.h"
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/stop_rules.h"
 #include "engine/run/prompt_text.h"
@@ -175,6 +176,25 @@ void check_draft_resources(const engine::DraftResources& draft_resources,
   if (!draft_resources.heads.empty())
     check_use(fmt::format("--heads {}", fmt::join(draft_resources.heads, ",")), decoders,
               [](const engine::DecoderInfo& info) { return info.needs_heads; });
+}
+
+void check_pool(const std::string& pool, const std::vector<std::string>& decoders) {
+  if (!pool.empty())
+    check_use("--pool " + pool, decoders,
+              [](const engine::DecoderInfo& info) { return info.reads_pool; });
+}
+
+std::shared_ptr<const engine::PoolFile> read_pool(const std::string& pool,
+                                                  const engine::Model& model) {
+  if (pool.empty()) return nullptr;
+  if (!model.tokenizer()) {
+    throw Error(ErrorCode::Usage, fmt::format("--pool {}: {} has no tokenizer, so it reads no text",
+                                              pool, model.name()));
+  }
+  const ReadingInput reading(pool, "the text of --pool");
+  const std::string text = engine::read_text_input(pool, engine::Pipes::Read);
+  return std::make_shared<engine::PoolFile>(engine::input_name(pool),
+                                            model.tokenizer()->encode(text));
 }
 
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
@@ -416,6 +436,7 @@ void check_usage(const GenerationOptions& options) {
   check_stop_counts(options);
   check_set(options);
   check_draft_resources(draft_resources_of(options.model), options.decoders);
+  check_pool(options.pool, options.decoders);
   for (const std::string& decoder : options.decoders) check_decoder(options, decoder);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@ namespace engine {
 struct DraftResources;
 struct GenerationDefaults;
 struct LoadedModel;
+class EarlierTexts;
+class Model;
+struct PoolFile;
 struct ModelRequest;
 class ModelStore;
 struct RunModels;
@@ -83,6 +87,15 @@ engine::RunRequest request_for(const GenerationOptions& options,
 /// @throws Error(Usage)
 void check_draft_resources(const engine::DraftResources& draft_resources,
                            const std::vector<std::string>& decoders);
+/// Refuses a file of --pool that no decoder would read.
+/// @throws Error(Usage)
+void check_pool(const std::string& pool, const std::vector<std::string>& decoders);
+/// Reads and tokenizes the file of --pool.
+/// @param pool  the file's path; empty: none
+/// @return      null: there is none
+/// @throws Error(Usage, BadInput)  if the model has no tokenizer, or as engine::read_text_input()
+std::shared_ptr<const engine::PoolFile> read_pool(const std::string& pool,
+                                                  const engine::Model& model);
 /// Validates decoders, their options and sampling before models are loaded.
 /// @throws Error(Usage)
 void check_usage(const GenerationOptions& options);

@@ -16,7 +16,8 @@ struct RowTag {
     Current,  ///< a committed token without keys and values yet
     Window,   ///< a cell of Lookahead's window: a = level, b = column
     Guess,    ///< a token of a pool n-gram: a = n-gram's number in this step, b = index in it; in a
-              ///< tree of successors (recycling): a = depth from 1, b = rank
+              ///< tree of successors (recycling): a = depth from 1, b = rank; copied from a text
+              ///< (suffix): a = minus GuessSource::Kind, b = depth from 0
     Draft,    ///< a token with a draft distribution: a = depth from 1, b = rank among its siblings
     Block,    ///< a cell of a Jacobi block: a = slot
     Probe,    ///< a token of an answer probe (FastCoT)

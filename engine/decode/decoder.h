@@ -18,6 +18,7 @@
 namespace engine {
 
 class DraftHeads;      // engine/model/draft_heads.h
+class EarlierTexts;    // engine/decode/guess/earlier_texts.h
 class KeptSuccessors;  // engine/decode/guess/successor_table.h
 class PromptCaches;    // engine/decode/step/prompt_caches.h
 class StepControl;     // engine/decode/control/step_control.h
@@ -52,6 +53,9 @@ struct DecoderContext {
   DraftHeads* heads = nullptr;  // of the decoder's kind
   std::string trees_dir;        // directory of the bundled trees
   std::string heads_tree;       // file of the tree beside the heads; empty: there is none
+  /// Texts of earlier runs of this model and of a file, for decoders that copy from them (suffix);
+  /// null: there are none.
+  std::shared_ptr<const EarlierTexts> texts = nullptr;
 };
 
 /// The interface of all decoders. Per step the stepper calls propose(), verify() and committed(),
@@ -73,6 +77,9 @@ class Decoder {
   /// [n_rows] for display: the probability with which each row of the last proposed tree was drawn,
   /// and 1 for row 0. Empty if the proposals were not drawn.
   virtual std::vector<float> proposal_probabilities() const { return {}; }
+  /// [n_rows] where each row of the last proposed tree was copied from; empty if the decoder copies
+  /// no text.
+  virtual std::vector<GuessSource> guess_sources() const { return {}; }
   /// The request with which the target's device verifies the last proposed tree, if its
   /// distributions can stay on the device (LanguageModel::distributions_device()). verify() then
   /// needs no logits, even if wants() asks for them.

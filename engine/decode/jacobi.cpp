@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "engine/base/types.h"
-#include "engine/decode/textbook_jacobi.h"
+#include "engine/decode/guess/textbook_jacobi.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {

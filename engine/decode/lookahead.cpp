@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/decode/guess/earlier_texts.h"
+#include "engine/decode/guess/suffix_draft.h"
+
 namespace engine {
 namespace {
 
 constexpr int kMaxRanks = 16;
 constexpr int kMostRows = 32;  // of a step whose guesses are chosen
+constexpr StepId kFromPrompt = -1, kFromFile = -2;  // PoolNgram::born
 
 /// The row below `parent` with this token, among the rows from `from` on; -1: there is none.
 int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
@@ -39,6 +43,7 @@ DecoderInfo LookaheadOptions::describe() {
       "n-grams of the pool that begin with the last token.";
   info.reference = "Fu et al. 2024, arXiv:2402.02057";
   info.supports_rejection = true;
+  info.reads_pool = true;
   info.presets["paper"] = {{"window", "15"},         {"ngram_size", "5"}, {"n_guesses", "15"},
                            {"prompt_pool", "false"}, {"bonus", "false"},  {"merge", "false"},
                            {"advance", "one"}};
@@ -100,6 +105,7 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context, const Lookahea
       verify_while_warming_(options.preset != LookaheadOptions::Preset::Paper),
       advance_accepted_(options.advance == LookaheadOptions::Advance::Accepted),
       whole_guesses_(options.preset == LookaheadOptions::Preset::Paper),
+      texts_(context.texts),
       verifier_(context.sampling, context.uniforms),
       control_(context.control),
       pool_(most_.ngram_size - 1, most_.n_guesses) {
@@ -117,7 +123,7 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
   levels_.assign(1, std::move(level));
   n_columns_ = most_.window;
   if (!prompt_pool_) return;
-  insert_text_ngrams(prefix.tokens(), 0, -1);
+  insert_text_ngrams(prefix.tokens(), 0, kFromPrompt);
   pool_.collapse_changes();
 }
 
@@ -194,6 +200,7 @@ void LookaheadDecoder::find_guesses(const Sequence& prefix) {
     guess_depth_ = std::min(guess_depth_, room_left(prefix, limits_, target_.max_seq_len()) - 1);
   }
   if (guess_depth_ < 1 || !(warm() || verify_while_warming_)) return;
+  insert_file_ngrams(prefix);
   for (const PoolNgram& ngram : pool_.find(prefix.last())) {
     std::vector<TokenId> whole{ngram.first};
     if (known_) whole.insert(whole.end(), ngram.rest.begin(), ngram.rest.end());
@@ -367,6 +374,26 @@ void LookaheadDecoder::insert_text_ngrams(std::span<const TokenId> text,
     for (std::size_t n_tokens = 2; known_ && n_tokens <= n; n_tokens++)
       only_in_window_.erase({ngram.begin(), ngram.begin() + static_cast<std::ptrdiff_t>(n_tokens)});
   }
+}
+
+/// Inserts the n-grams of the file that most often followed the end of the sequence there, as many
+/// as a step verifies. (Inserting all n-grams of the file would keep the last ones of each token,
+/// whatever came before it.)
+void LookaheadDecoder::insert_file_ngrams(const Sequence& prefix) {
+  const PoolFile* file = texts_ ? texts_->file() : nullptr;
+  if (!file || most_.n_guesses == 0) return;
+  const int n_rest = most_.ngram_size - 1;
+  const auto tokens = prefix.tokens();
+  const auto match = file->index.longest_suffix(tokens.last(std::min(tokens.size(), kMaxMatch)));
+  const SuffixDraft draft = suffix_draft(file->index, match,
+                                         {.factor = static_cast<double>(n_rest),
+                                          .max_tokens = most_.n_guesses * n_rest,
+                                          .max_depth = n_rest,
+                                          .min_p = 0});
+  // The likeliest is inserted last: the pool tries the newest first.
+  const std::vector<std::vector<TokenId>> paths = paths_of(draft);
+  for (auto path = paths.rbegin(); path != paths.rend(); ++path)
+    pool_.insert(prefix.last(), *path, kFromFile);
 }
 
 std::vector<Event> LookaheadDecoder::take_events() {

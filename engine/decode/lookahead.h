@@ -30,6 +30,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -117,6 +118,7 @@ class LookaheadDecoder : public Decoder {
   void advance_window(const std::vector<TokenId>& newest);
   void shift_window(const Sequence& prefix, int n);
   void insert_window_ngrams(TokenId last, const std::vector<TokenId>& newest);
+  void insert_file_ngrams(const Sequence& prefix);
   void insert_text_ngrams(std::span<const TokenId> text, std::size_t first_end, StepId born);
 
   LanguageModel& target_;  // owned by the engine
@@ -135,6 +137,7 @@ class LookaheadDecoder : public Decoder {
   // as in the published program: a guess may be longer than the number of tokens that may still be
   // emitted
   bool whole_guesses_;
+  std::shared_ptr<const EarlierTexts> texts_;  // of which only the file is used; null: none
   Verifier verifier_;
   ControlUse control_;
   PoolKnowledge* known_ = nullptr;  // if sizes are chosen

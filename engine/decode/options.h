@@ -41,6 +41,7 @@ struct DecoderInfo {
   bool supports_rejection = false;  // --sampling rejection
   bool needs_draft = false;         // a draft model
   bool needs_heads = false;         // draft heads of the kind that has the decoder's name
+  bool reads_pool = false;          // copies from a file of text (--pool)
   bool reads_prompt_state = false;  // starts from the hidden state that prefill(with_state) keeps
   std::vector<OptionInfo> options;
   /// The option values of each preset (a value of the option "preset"). They replace defaults;
@@ -164,6 +165,9 @@ class DecoderOptions {
   virtual int n_ranks() const { return 1; }
   /// True if the decoder chooses sizes by measured times (engine/decode/control).
   virtual bool chooses_sizes() const { return false; }
+  /// Tokens of finished runs that later runs may copy from (earlier_texts.h); 0: the texts of these
+  /// runs are not kept.
+  virtual int n_kept_tokens() const { return 0; }
   /// The value of the option `stop` if it can end a run early ("bound", "probe"), else empty.
   virtual std::string early_stop() const { return {}; }
 

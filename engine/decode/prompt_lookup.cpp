@@ -120,6 +120,19 @@ std::unique_ptr<Decoder> PromptLookupOptions::make(const DecoderContext& context
   return std::make_unique<PromptLookupDecoder>(context, *this);
 }
 
+namespace {
+
+/// Where token `i` of a guess was copied from. A guess that reaches the end of the sequence starts
+/// over.
+GuessSource source_of(const LookupMatch& match, int i, const Sequence& prefix) {
+  const auto n = static_cast<int>(prefix.tokens().size());
+  const auto n_prompt = static_cast<int>(prefix.prompt().size());
+  const int pos = match.begin + i % (n - match.begin);
+  return {.kind = pos < n_prompt ? GuessSource::Kind::Prompt : GuessSource::Kind::Text, .pos = pos};
+}
+
+}  // namespace
+
 PromptLookupDecoder::PromptLookupDecoder(const DecoderContext& context,
                                          const PromptLookupOptions& options)
     : target_(context.target),
@@ -147,9 +160,11 @@ TokenTree PromptLookupDecoder::propose(const Sequence& prefix) {
     size = choose_size(size);
   }
   guessed_ = size > 0;
+  sources_.assign(1, GuessSource{});
   for (int j = 0; j < size; j++) {
     tree.add(match_.tokens[static_cast<std::size_t>(j)], j,
              RowTag{RowTag::Kind::Guess, 0, static_cast<std::int16_t>(j)});
+    sources_.push_back(source_of(match_, j, prefix));
   }
   return tree;
 }

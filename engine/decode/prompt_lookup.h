@@ -79,6 +79,7 @@ class PromptLookupDecoder : public Decoder {
   PromptLookupDecoder(const DecoderContext& context, const PromptLookupOptions& options);
   Wants wants() const override { return verifier_.wants(); }
   TokenTree propose(const Sequence& prefix) override;
+  std::vector<GuessSource> guess_sources() const override { return sources_; }
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override {
     return verifier_.verify_request(prefix, tree);
   }
@@ -101,6 +102,7 @@ class PromptLookupDecoder : public Decoder {
   LookupMatch match_;     // without tokens if there is none
   int match_length_ = 0;  // tokens before the guess that equal those before its source
   SizeDecision decision_;
+  std::vector<GuessSource> sources_;  // [rows of the current step]
   bool guessed_ = false;
   std::int64_t n_matches_ = 0;
   std::int64_t n_misses_ = 0;

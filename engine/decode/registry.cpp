@@ -13,6 +13,7 @@
 #include "engine/decode/recycling.h"
 #include "engine/decode/seed.h"
 #include "engine/decode/speculative.h"
+#include "engine/decode/suffix.h"
 #include "engine/decode/verify/sampling.h"
 #include "engine/model/draft_heads.h"
 
@@ -38,10 +39,10 @@ Entry entry() {
 
 const std::vector<Entry>& table() {
   static const std::vector<Entry> entries{
-      entry<ArOptions>(),           entry<JacobiOptions>(),    entry<LookaheadOptions>(),
-      entry<PromptLookupOptions>(), entry<RecyclingOptions>(), entry<FastCotOptions>(),
-      entry<SpeculativeOptions>(),  entry<McsdOptions>(),      entry<MedusaOptions>(),
-      entry<ChimeraOptions>(),      entry<SeedOptions>(),
+      entry<ArOptions>(),           entry<JacobiOptions>(),      entry<LookaheadOptions>(),
+      entry<PromptLookupOptions>(), entry<SuffixOptions>(),      entry<RecyclingOptions>(),
+      entry<FastCotOptions>(),      entry<SpeculativeOptions>(), entry<McsdOptions>(),
+      entry<MedusaOptions>(),       entry<ChimeraOptions>(),     entry<SeedOptions>(),
   };
   return entries;
 }

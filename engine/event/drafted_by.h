@@ -8,6 +8,11 @@
 
 namespace engine {
 
+/// The tag of a guessed row that was copied from a text.
+RowTag copied_tag(GuessSource::Kind kind, int depth);
+/// The kind of text that copied_tag() names; None for other tags.
+GuessSource::Kind copied_kind(const RowTag& tag);
+
 /// "none"    the target's own token of a step without proposals
 /// "bonus"   the target's own token after the accepted proposals, if any
 /// Otherwise the token is an accepted proposal of
@@ -15,7 +20,8 @@ namespace engine {
 ///   "head N"  draft head N, from 1
 ///   "pool"    the n-gram pool
 ///   "successors"  the table of successors (recycling)
-///   "prompt"  prompt lookup
+///   "prompt"  prompt lookup; with suffix: a copy from the prompt
+///   "text", "earlier", "file"  a copy from the text so far, an earlier run's text or a file
 ///   "guess"   a block or window that is refined in each step (jacobi, fastcot)
 std::string drafted_by(std::string_view decoder, TokenStatus status, const RowTag& origin);
 

@@ -72,6 +72,7 @@ struct RunStarted {
   bool no_special = false;              // names of control symbols in the prompt were read as text
   ReadAs read_as = ReadAs::Unknown;
   std::string system;  // the system message before the prompt; empty: none
+  std::string pool;    // the file of text that the decoder may copy from (--pool); empty: none
 };
 
 /// Progress of a phase: done of total.
@@ -111,6 +112,24 @@ struct SizeDecision {
   bool probe = false;  // chosen to learn from it
 };
 
+/// Where a decoder that copies found the token of a row (prompt-lookup, suffix).
+struct GuessSource {
+  /// The kind of text that was copied.
+  enum class Kind : std::uint8_t {
+    None,     ///< the row was not copied from a text
+    Prompt,   ///< the prompt of this run
+    Text,     ///< the text that this run has generated
+    Earlier,  ///< the text of an earlier run
+    File,     ///< a file of text (--pool)
+  };
+  Kind kind = Kind::None;
+  RunId run = 0;  // the earlier run; 0 for other kinds
+  int pos = 0;    // of the copied token, from the start of that sequence or file
+  // The token followed its context n_seen times, of n_context times that a token followed it.
+  // 0: not counted.
+  int n_seen = 0, n_context = 0;
+};
+
 /// The token tree of a step is complete: the rows of the target's forward pass.
 struct Drafted {
   Nanoseconds t = 0;
@@ -120,6 +139,7 @@ struct Drafted {
   std::vector<float> q;                // [n_rows] draft probability of each token, or empty
   std::vector<DraftForward> forwards;  // of the draft model, in order; empty without one
   SizeDecision decision;
+  std::vector<GuessSource> sources;    // [n_rows], or empty if the decoder copies no text
 };
 
 /// The state of a Jacobi block or of a window level after an iteration.
@@ -206,7 +226,7 @@ struct Committed {
 struct PoolNgram {
   TokenId first = 0;
   std::vector<TokenId> rest;
-  StepId born = 0;            // step that added it; -1: from the prompt
+  StepId born = 0;            // step that added it; -1: from the prompt; -2: from a file (--pool)
   std::uint32_t n_hits = 0;   // steps in which at least one of its tokens was accepted
   std::uint32_t n_tries = 0;  // steps in which it was verified
 };

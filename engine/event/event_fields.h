@@ -37,6 +37,7 @@ void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.stop_texts), visit(e.stop_ids);
   visit(e.no_special);
   visit(e.read_as), visit(e.system);
+  visit(e.pool);
 }
 
 /// Fields of Phase.
@@ -54,6 +55,11 @@ void fields(auto& visit, Is<DraftForward> auto& e) {
   visit(e.begun), visit(e.ended), visit(e.n_rows);
 }
 
+/// Fields of GuessSource.
+void fields(auto& visit, Is<GuessSource> auto& e) {
+  visit(e.kind), visit(e.run), visit(e.pos), visit(e.n_seen), visit(e.n_context);
+}
+
 /// Fields of Drafted.
 void fields(auto& visit, Is<Drafted> auto& e) {
   visit(e.t), visit(e.run), visit(e.step);
@@ -62,6 +68,7 @@ void fields(auto& visit, Is<Drafted> auto& e) {
   visit(e.tree.owner);
   visit(e.decision.size), visit(e.decision.tokens), visit(e.decision.ms);
   visit(e.decision.plain_ms), visit(e.decision.probe);
+  visit(e.sources);
 }
 
 /// Fields of BlockRefined.
@@ -153,8 +160,8 @@ void fields(auto& visit, Is<RunFinished> auto& e) {
 
 /// Types of event members that have a list of fields themselves.
 template <typename T>
-concept Part =
-    std::same_as<T, PoolNgram> || std::same_as<T, DraftForward> || std::same_as<T, RejectionDetail>;
+concept Part = std::same_as<T, PoolNgram> || std::same_as<T, DraftForward> ||
+    std::same_as<T, RejectionDetail> || std::same_as<T, GuessSource>;
 
 /// Fields of RunFailed.
 void fields(auto& visit, Is<RunFailed> auto& e) {

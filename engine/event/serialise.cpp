@@ -34,6 +34,8 @@ constexpr int kLastOf<TokenStatus> = static_cast<int>(TokenStatus::Approximate);
 template <>
 constexpr int kLastOf<RowTag::Kind> = static_cast<int>(RowTag::Kind::Probe);
 template <>
+constexpr int kLastOf<GuessSource::Kind> = static_cast<int>(GuessSource::Kind::File);
+template <>
 constexpr int kLastOf<Notice::Level> = static_cast<int>(Notice::Level::Error);
 template <>
 constexpr int kLastOf<ThoughtFate> = static_cast<int>(ThoughtFate::Unreadable);

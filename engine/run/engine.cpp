@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/run/agreement.h"
@@ -59,6 +60,12 @@ ModelRequest model_of(const C& command, bool allow_external_shards, const FileLi
           .allow_external_shards = allow_external_shards,
           .limits = limits,
           .context = command.context};
+}
+
+/// The texts that runs of this model share in a session.
+std::shared_ptr<EarlierTexts> texts_of(LoadedModel& model) {
+  if (!model.texts) model.texts = std::make_shared<EarlierTexts>();
+  return model.texts;
 }
 
 }  // namespace
@@ -279,7 +286,9 @@ void Engine::begin_race(const std::vector<RunBegun>& runs) {
     LoadedModel& target = run.models.target;
     const Read& prompt = read.at(&target);
     const Nanoseconds lane_begun = now_ns();
-    race_->add(make_lane(run.models, run.request, run.id, &prompt.sequence), *target.model);
+    RunModels models = run.models;
+    models.texts = texts_of(target);
+    race_->add(make_lane(models, run.request, run.id, &prompt.sequence), *target.model);
     // A draft model reads the prompt too.
     const double own_ms = static_cast<double>(now_ns() - lane_begun) * 1e-6;
     active_[run.id] = {run.request, prompt.ms + own_ms, false, &target};
@@ -292,9 +301,10 @@ void Engine::reason(const StartReasoning& command) {
   if (race_) end_race();
   const std::string& decoder = command.decoder.decoder;
   const OptionValues& options = command.decoder.options;
-  const RunModels models =
+  RunModels models =
       models_for(store_, model_of(command, allow_external_shards_, limits_),
                  {command.draft, command.heads}, decoder, options, load_progress(command.model));
+  models.texts = texts_of(models.target);
   describe_once(models);
   held_ = command.start_held;
   steps_requested_ = 0;
@@ -425,12 +435,20 @@ void Engine::report_finished() {
   }
 }
 
+/// Keeps the texts of the current race's lanes for later runs. Lanes of one race must not copy from
+/// each other: how far each has come depends on time.
+void Engine::keep_texts() {
+  for (const auto& lane : race_->lanes())
+    keep_text(active_[lane->run].model->texts.get(), lane->sequence, *lane->options, lane->run);
+}
+
 /// Ends the current race. Compares each lane with the AR lane of its model, if there is one, and
 /// emits the result.
 void Engine::end_race() {
   if (!race_) return;
   for (const auto& lane : race_->lanes()) race_->stop(lane->run);
   report_finished();
+  keep_texts();
   std::map<const LoadedModel*, RunId> plain;  // the AR lane of each model
   for (const auto& [run, state] : active_) {
     if (state.request.decoder == "ar") plain[state.model] = run;

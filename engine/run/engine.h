@@ -78,6 +78,7 @@ class Engine {
   void hold(bool held);
   void step_race();
   void report_finished();
+  void keep_texts();
   void end_race();
   void fail_race(const Failure& failure);
   /// Discards the race's state, even if the race has not begun.

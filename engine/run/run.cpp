@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/run/failure.h"
@@ -39,7 +40,8 @@ DecoderContext context_for(const RunModels& models,
           .successors = &models.target.successors,
           .heads = heads ? heads->heads.get() : nullptr,
           .trees_dir = models.trees_dir,
-          .heads_tree = heads ? heads->tree : ""};
+          .heads_tree = heads ? heads->tree : "",
+          .texts = models.texts};
 }
 
 /// A lane whose decoder has not begun.
@@ -137,6 +139,14 @@ std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prom
   if (ids.size() > 1 && bos && ids[0] == *bos && ids[1] == *bos) ids.erase(ids.begin());
   check_prompt_length(model, ids.size());
   return ids;
+}
+
+void keep_text(EarlierTexts* texts,
+               const Sequence& sequence,
+               const DecoderOptions& options,
+               RunId run) {
+  const int n_kept = options.n_kept_tokens();
+  if (texts && n_kept > 0) texts->add(run, sequence.tokens(), sequence.prompt().size(), n_kept);
 }
 
 Sequence prefilled(Model& model,
@@ -267,6 +277,8 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   event.no_special = request.no_special;
   event.read_as = request.rendered_prompt.empty() ? ReadAs::Raw : ReadAs::Chat;
   event.system = request.system;
+  if (models.texts && models.texts->file() && decoder_named(request.decoder).reads_pool)
+    event.pool = models.texts->file()->name;
   return event;
 }
 
@@ -332,6 +344,7 @@ RunResult run_steps(const RunModels& models,
     if (step) step(lane);
   }
   if (sampler) sampler->end(lane.compute_ns);
+  keep_text(models.texts.get(), lane.sequence, *lane.options, run);
   RunResult result = result_of(lane, request, model.tokenizer(), prefill_ms);
   if (events) events->push(finished_event(result, run));
   return result;

@@ -154,6 +154,13 @@ Sequence prefilled(PromptCaches& prompts,
                    const std::function<bool(int, int)>& progress = {},
                    bool with_state = false);
 
+/// After a run: keeps its text for later runs, if its decoder copies from earlier texts.
+/// @param texts  of the run's model; null: nothing is kept
+void keep_text(EarlierTexts* texts,
+               const Sequence& sequence,
+               const DecoderOptions& options,
+               RunId run);
+
 /// The result of a lane. The stop reason is "stopped" if the run did not end by itself.
 /// @param tokenizer  null: the result has no text
 RunResult result_of(const Lane& lane,

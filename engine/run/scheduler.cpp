@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/seed.h"
 #include "engine/event/clock.h"
 #include "engine/run/completion_job.h"
@@ -97,6 +98,7 @@ class Batch {
   }
 
   void finish(CompletionJob& job) {
+    keep_text(models_.texts.get(), job.lane.sequence, *job.lane.options, job.run);
     done_[job.index].emplace(job.complete(watch_.events, totals_));
     if (watch_.ended) watch_.ended(++n_done_, static_cast<int>(requests_.size()));
   }
@@ -170,6 +172,7 @@ void add_ranks(ModelStore& store,
 BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)
     : models_(models), n_at_once_(n_at_once), prompts_(*models.target.model) {
   ensure(n_at_once > 0, "a batch must have at least one request");
+  if (!models_.texts) models_.texts = std::make_shared<EarlierTexts>();
 }
 
 std::vector<Completion> BatchScheduler::run(std::span<const CompletionRequest> requests,

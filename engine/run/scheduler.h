@@ -46,7 +46,8 @@ void add_ranks(ModelStore& store,
                const LoadProgress& progress = {});
 
 /// Runs up to `n_at_once` requests in each forward; their lengths and decoders may differ. When one
-/// ends, the next one takes its place. If `n_at_once` is 1, the requests run one after another.
+/// ends, the next one takes its place. If `n_at_once` is 1, the requests run one after another. All
+/// requests of one scheduler share their texts (RunModels::texts).
 class BatchScheduler : public Scheduler {
  public:
   /// @param models  with a draft model for decoders that need one

@@ -24,6 +24,8 @@ struct GpuLoad;
 
 namespace engine {
 
+class EarlierTexts;  // engine/decode/guess/earlier_texts.h
+
 /// A model's name and loading options. Equal requests share one copy of the weights.
 struct ModelRequest {
   std::string model = "demo-target";  // NAME under the assets, or a directory
@@ -73,6 +75,8 @@ struct LoadedModel {
   StepControl control = {};
   bool is_timed = false;  // the time of its steps was measured or read (engine/store/calibration.h)
   KeptSuccessors successors = {};  // shared by all runs of this target (recycling, keep=true)
+  /// Texts of the runs of a session with this model; null: none are kept.
+  std::shared_ptr<EarlierTexts> texts = {};
   // locked while a rank of Lookahead parallelism works: lanes that share the model take turns
   std::mutex at_work = {};
 };
@@ -89,6 +93,9 @@ struct RunModels {
   LoadedHeads* chimera = nullptr;
   std::string trees_dir;                 // directory of the bundled trees
   std::vector<LoadedModel*> ranks = {};  // of Lookahead parallelism, without the target
+  /// Texts that decoders copy from (suffix), of this target's vocabulary; null: runs do not share
+  /// their texts.
+  std::shared_ptr<EarlierTexts> texts = {};
 
   /// The heads that a decoder uses; null if it uses none or there are none.
   LoadedHeads* heads_of(const std::string& decoder) const;

@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/event/drafted_by.h"
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/streams.h"
 #include "ui/prepare/tokens/describe_place.h"
+#include "ui/prepare/tokens/pool.h"
+#include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
 
 namespace {
@@ -38,6 +41,47 @@ TEST(Describe, drafted_token_has_p_q_and_draft_cost) {
     EXPECT_TRUE(has_fact(token, "q (proposal)", "0.250")) << "the committed token was drafted";
   }
   EXPECT_GT(n_found, 3);
+}
+
+TEST(Describe, names_the_text_that_a_row_was_copied_from) {
+  const auto timeline = timeline_of(streams::one_run("suffix"));
+  const engine::RunRecord& run = *timeline.run(1);
+  const std::pair<engine::StepId, const char*> kSources[] = {
+      {1, "copied from this text, position 10"},
+      {2, "copied from run 1, position 10"},
+      {3, "copied from the file, token 10"},
+      {4, "copied from the prompt, position 10"}};
+  for (const auto& [step, words] : kSources) {
+    const ui::PlaceFacts row = ui::describe_place(timeline, run, {1, step, -1, 1});
+    EXPECT_TRUE(has_fact(row, "from", words)) << step;
+    EXPECT_TRUE(has_fact(row, "followed there", "3 of 4 times"));
+    const engine::StepRecord record = run.steps[static_cast<std::size_t>(step)];
+    if (record.verified.n_accepted == 0) continue;
+    const ui::PlaceFacts token =
+        ui::describe_place(timeline, run, {1, step, record.committed.first_pos, -1});
+    EXPECT_TRUE(has_fact(token, "from", words)) << step;
+  }
+  // A recording without sources still has the kind of text, from the row's tag.
+  EXPECT_EQ(ui::row_origin(engine::copied_tag(engine::GuessSource::Kind::Earlier, 3), false),
+            "copied from an earlier text");
+}
+
+TEST(Pool, copied_branches_end_at_leaves) {
+  const auto timeline = timeline_of(streams::one_run("suffix"));
+  const engine::RunRecord& run = *timeline.run(1);
+  EXPECT_TRUE(ui::copied_paths(run.steps[0]).empty());
+  const engine::StepRecord step = run.steps[1];
+  const std::vector<ui::CopiedPath> paths = ui::copied_paths(step);
+  ASSERT_EQ(paths.size(), 2U);
+  EXPECT_EQ(paths[0].rows, (std::vector<int>{1, 2, 3, 4}));
+  EXPECT_EQ(paths[1].rows, (std::vector<int>{5}));
+  EXPECT_EQ(paths[0].n_accepted, step.verified.n_accepted);
+  EXPECT_EQ(paths[1].n_accepted, 0);
+  const auto looked_up = timeline_of(streams::one_run("prompt-lookup"));
+  for (std::size_t i = 0; i < looked_up.run(1)->steps.size(); i++) {
+    const engine::StepRecord one = looked_up.run(1)->steps[i];
+    EXPECT_EQ(ui::copied_paths(one).size(), one.verified.n_proposed > 0 ? 1U : 0U);
+  }
 }
 
 TEST(Describe, describes_a_row_shared_by_ranks) {

@@ -142,7 +142,7 @@ TEST(Panels, draw_a_run_cut_mid_step) {
 
 TEST(Panels, draw_every_decoder) {
   for (const char* decoder :
-       {"ar", "jacobi", "lookahead", "prompt-lookup", "speculative", "mcsd", "fastcot"})
+       {"ar", "jacobi", "lookahead", "prompt-lookup", "suffix", "speculative", "mcsd", "fastcot"})
     draw_everything(streams::one_run(decoder));
 }
 

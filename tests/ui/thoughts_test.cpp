@@ -505,6 +505,7 @@ TEST(Tabs, first_tab_fits_the_decoder) {
       {"mcsd", "tree"},
       {"jacobi", "trajectory"},
       {"prompt-lookup", "pool"},
+      {"suffix", "pool"},
       {"ar", "trajectory"}};  // AR has no trajectory; the panel explains this
   for (const auto& [decoder, panel] : kCases) {
     DrawnWindow window;

@@ -7,6 +7,7 @@
 #include "app/cli/terminal.h"
 #include "app/commands/generation.h"
 #include "app/commands/report.h"
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/registry.h"
 #include "engine/run/run.h"
 #include "kernels/error.h"
@@ -17,6 +18,7 @@ engine::OptionValues checked_reason_options(const ReasonOptions& options) {
   engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
   check_options(options.decoder, set);
   check_draft_resources(draft_resources_of(options.model), {options.decoder});
+  check_pool(options.pool, {options.decoder});
   check_outputs(options.record, options.trace);
   return set;
 }
@@ -32,6 +34,8 @@ ReasonRun::ReasonRun(const ReasonOptions& options, const engine::OptionValues& s
                              options.decoder,
                              set)),
       outputs_(options.record, options.trace) {
+  models_.texts =
+      std::make_shared<engine::EarlierTexts>(read_pool(options.pool, *models_.target.model));
   outputs_.announce(models_);
   scheduler_ = engine::make_scheduler(models_, options.decoder, set, options.batch);
 }

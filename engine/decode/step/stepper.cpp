@@ -33,7 +33,8 @@ void emit_drafted(EventSink& events, const Lane& lane, Nanoseconds t) {
                       .tree = lane.tree,
                       .q = lane.decoder->proposal_probabilities(),
                       .forwards = std::move(forwards),
-                      .decision = lane.decision});
+                      .decision = lane.decision,
+                      .sources = lane.decoder->guess_sources()});
 }
 
 Verified verified_event(const Lane& lane, const StepOutput& out, const Decision& decision) {

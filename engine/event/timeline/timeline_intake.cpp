@@ -23,13 +23,16 @@ std::string outside_vocabulary(TokenId token, int vocab_size) {
   return fmt::format("token {} is outside the vocabulary of {}", token, vocab_size);
 }
 
-std::string check_shape(const TokenTree& tree, const std::vector<float>& q) {
+std::string check_shape(const Drafted& drafted) {
+  const TokenTree& tree = drafted.tree;
   const std::size_t n_rows = tree.token.size();
   if (tree.parent.size() != n_rows || tree.tag.size() != n_rows)
     return "tokens, parents and tags of unequal length";
   if (!tree.owner.empty() && tree.owner.size() != n_rows)
     return "owners and tokens of unequal length";
-  if (!q.empty() && q.size() != n_rows) return "q and tokens of unequal length";
+  if (!drafted.q.empty() && drafted.q.size() != n_rows) return "q and tokens of unequal length";
+  if (!drafted.sources.empty() && drafted.sources.size() != n_rows)
+    return "sources and tokens of unequal length";
   for (std::size_t i = 0; i < n_rows; ++i) {
     if (tree.parent[i] < -1 || tree.parent[i] >= static_cast<int>(i)) {
       return fmt::format("parent of row {} is {}, expected -1 or an earlier row", i,
@@ -308,7 +311,7 @@ std::string TimelineIntake::take(const StepBegun& e) {
 std::string TimelineIntake::take(const Drafted& e) {
   StepRecord* step = open_step(e.run, e.step);
   if (!step) return kNotOpen;
-  if (std::string reason = check_shape(e.tree, e.q); !reason.empty()) return reason;
+  if (std::string reason = check_shape(e); !reason.empty()) return reason;
   if (std::string reason = check_forwards(e); !reason.empty()) return reason;
   RunRecord& run = *find(e.run);
   if (const TokenId bad = foreign(run, e.tree.token); bad >= 0) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/decode/guess/jacobi_block.h"
-#include "engine/decode/textbook_jacobi.h"
+#include "engine/decode/guess/textbook_jacobi.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {

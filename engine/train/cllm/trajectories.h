@@ -1,7 +1,7 @@
 // Jacobi trajectories, the training data of a consistency model: every state of every block of a
 // model's own answers, from the first guess to the fixed point.
 //   paper    Kou et al. 2024 (arXiv:2403.00835), section 3.1, "Jacobi trajectory collection"
-//   engine   textbook Jacobi decoding (decode/textbook_jacobi.h) with a KV cache of final tokens and
+//   engine   textbook Jacobi decoding (decode/guess/textbook_jacobi.h) with a KV cache of final tokens and
 //            many prompts in one forward pass; prompts do not affect each other's trajectories
 //   differs  an answer ends at its end token or at max_new_tokens, which truncates its last block;
 //            augment() changes a copy, so the collected points stay unchanged

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/guess/textbook_jacobi.h"
 #include "engine/decode/jacobi.h"
-#include "engine/decode/textbook_jacobi.h"
 #include "engine/event/timeline/trajectory.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"

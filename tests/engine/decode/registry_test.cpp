@@ -77,6 +77,13 @@ TEST(Registry, option_names_follow_the_command_line_contract) {
         {"pairs", on_off},
         {"learn", {"all", "accepted"}},
         {"keep", on_off}}},
+      {"suffix",
+       {{"n_tokens", any},
+        {"factor", {"0.5", "3"}},
+        {"min_p", {"0", "1"}},
+        {"shape", {"tree", "chain"}},
+        {"earlier", on_off},
+        {"keep_tokens", {"0", "1000000"}}}},
       {"speculative", {{"gamma", any}, {"draft_temperature", any}, {"stop_below", any}}},
       {"mcsd", {{"k_config", {"2,2,1"}}, {"rule", rules}, {"draft_temperature", any}}},
       {"seed",
@@ -181,7 +188,7 @@ TEST(Registry, refuses_rejection_sampling_where_unsupported) {
       usage_error([&] { make_decoder("jacobi", {.target = model, .sampling = rejection}); });
   EXPECT_THAT(message, HasSubstr("jacobi cannot run with sampling=rejection"));
   EXPECT_THAT(message, HasSubstr("coupled"));
-  for (const char* name : {"ar", "lookahead", "prompt-lookup"}) {
+  for (const char* name : {"ar", "lookahead", "prompt-lookup", "suffix"}) {
     EXPECT_FALSE(refusal(decoder_named(name), rejection, model, nullptr)) << name;
   }
   for (const char* name : {"speculative", "mcsd", "seed"}) {

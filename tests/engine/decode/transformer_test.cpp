@@ -30,6 +30,7 @@ std::vector<Job> settings(LanguageModel& draft) {
       {"prompt-lookup", {{"variant", "hf"}, {"n_tokens", "5"}}},
       {"recycling", {}},
       {"recycling", {{"tree", "rows16"}, {"pairs", "false"}}},
+      {"suffix", {{"factor", "3"}}},
       {"speculative", {}},
       {"mcsd", {{"k_config", "3,2,1,1"}}},
   };
@@ -166,8 +167,8 @@ TEST(Transformer, the_cache_equals_a_fresh_prefill_after_every_step) {
   for (const kernels::DType dtype : kDtypes) {
     const auto model = tiny_transformer(*device, dtype, 4);
     const auto draft = tiny_draft(*device, dtype, 4);
-    for (const char* name :
-         {"jacobi", "fastcot", "lookahead", "prompt-lookup", "recycling", "speculative", "mcsd"}) {
+    for (const char* name : {"jacobi", "fastcot", "lookahead", "prompt-lookup", "suffix",
+                             "recycling", "speculative", "mcsd"}) {
       Job job;
       job.decoder = name;
       job.draft = draft.get();

@@ -39,6 +39,12 @@ TEST(Serialise, fields_keep_their_values) {
   EXPECT_EQ(drafted.tree.tag[1].kind, RowTag::Kind::Draft);
   EXPECT_EQ(drafted.tree.tag[1].b, -2);
   EXPECT_EQ(drafted.tree.owner, (std::vector<std::uint8_t>{0, 200}));
+  ASSERT_EQ(drafted.sources.size(), 2U);
+  EXPECT_EQ(drafted.sources[1].kind, GuessSource::Kind::Earlier);
+  EXPECT_EQ(drafted.sources[1].run, 7U);
+  EXPECT_EQ(drafted.sources[1].pos, 12);
+  EXPECT_EQ(drafted.sources[1].n_seen, 3);
+  EXPECT_EQ(drafted.sources[1].n_context, 4);
   const auto pool = std::get<PoolChanged>(*decode(bytes_of(events[8])).event);
   ASSERT_EQ(pool.evicted.size(), 2U);
   EXPECT_EQ(pool.evicted[1].rest, (std::vector<TokenId>{5, 6}));
@@ -85,8 +91,11 @@ TEST(Serialise, missing_fields_keep_their_defaults) {
   const auto newest_run = std::get<RunStarted>(*decode(today).event);
   EXPECT_EQ(newest_run.read_as, ReadAs::Chat);
   EXPECT_EQ(newest_run.system, "Be short.");
+  EXPECT_EQ(newest_run.pool, "pool.txt");
+  const std::string unpooled = today.substr(0, today.size() - 1 - newest_run.pool.size());
+  EXPECT_EQ(std::get<RunStarted>(*decode(unpooled).event).pool, "");
   const std::size_t read_as = 1 + 1, system = 1 + newest_run.system.size();
-  const std::string unread = today.substr(0, today.size() - read_as - system);
+  const std::string unread = unpooled.substr(0, unpooled.size() - read_as - system);
   const auto before_chat = std::get<RunStarted>(*decode(unread).event);
   EXPECT_EQ(before_chat.read_as, ReadAs::Unknown);
   EXPECT_EQ(before_chat.system, "");
@@ -111,6 +120,16 @@ TEST(Serialise, missing_fields_keep_their_defaults) {
       std::get<RunStarted>(*decode(bytes.substr(0, bytes.size() - draft - ignore_eos)).event);
   EXPECT_FALSE(older.ignore_eos);
   EXPECT_EQ(older.prompt_id, "p7");
+}
+
+TEST(Serialise, an_old_draft_has_no_sources) {
+  Drafted copied = std::get<Drafted>(test::every_kind()[4]);
+  ASSERT_FALSE(copied.sources.empty());
+  copied.sources.clear();
+  const std::string unsourced = bytes_of(copied);  // its last field: a length of zero
+  const auto before = std::get<Drafted>(*decode(unsourced.substr(0, unsourced.size() - 1)).event);
+  EXPECT_TRUE(before.sources.empty());
+  EXPECT_EQ(bytes_of(before), unsourced);
 }
 
 TEST(Serialise, an_old_verification_has_no_probes) {

@@ -48,6 +48,18 @@ TEST(DraftedBy, names_the_proposer_of_a_token) {
   EXPECT_EQ(accepted("prompt-lookup", Kind::Guess), "prompt");
   EXPECT_EQ(accepted("recycling", Kind::Guess), "successors");
   EXPECT_EQ(accepted("jacobi", Kind::Block), "guess");
+  const std::pair<GuessSource::Kind, const char*> kCopied[] = {
+      {GuessSource::Kind::Prompt, "prompt"},
+      {GuessSource::Kind::Text, "text"},
+      {GuessSource::Kind::Earlier, "earlier"},
+      {GuessSource::Kind::File, "file"}};
+  for (const auto& [kind, word] : kCopied) {
+    EXPECT_EQ(copied_kind(copied_tag(kind, 2)), kind);
+    EXPECT_EQ(drafted_by("suffix", TokenStatus::Accepted, copied_tag(kind, 2)), word);
+  }
+  EXPECT_EQ(copied_kind({Kind::Guess, 0, 0}), GuessSource::Kind::None);
+  EXPECT_EQ(copied_kind({Kind::Guess, -5, 0}), GuessSource::Kind::None);
+  EXPECT_EQ(copied_kind({Kind::Draft, -1, 0}), GuessSource::Kind::None);
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ const std::vector<Way>& lossless_ways() {
                                      {"fastcot"},
                                      {"prompt-lookup"},
                                      {"recycling"},
+                                     {"suffix"},
                                      {"speculative"},
                                      {"mcsd", {{"k_config", "2,2,1"}}},
                                      {"medusa"},
@@ -361,8 +362,9 @@ TEST(TokenFacts, lossless_decoders_report_the_logp_of_ar) {
 TEST(TokenFacts, name_the_proposer_of_each_token) {
   const std::map<std::string, std::string> own_word{
       {"lookahead", "pool"},       {"jacobi", "guess"},         {"fastcot", "guess"},
-      {"prompt-lookup", "prompt"}, {"recycling", "successors"}, {"speculative", "draft"},
-      {"mcsd", "draft"},           {"seed", "draft"},           {"medusa", "head 1"},
+      {"prompt-lookup", "prompt"}, {"suffix", "text"},          {"recycling", "successors"},
+      {"speculative", "draft"},    {"mcsd", "draft"},           {"seed", "draft"},
+      {"medusa", "head 1"},
       {"chimera", "head 1"}};
   std::vector<Way> ways = lossless_ways();
   ways.push_back({"ar"});

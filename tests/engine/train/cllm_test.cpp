@@ -15,7 +15,7 @@
 #include "engine/base/types.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/data/record.h"
-#include "engine/decode/textbook_jacobi.h"
+#include "engine/decode/guess/textbook_jacobi.h"
 #include "engine/event/recording/training_history.h"
 #include "engine/model/model.h"
 #include "engine/train/cllm/train.h"

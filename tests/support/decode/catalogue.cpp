@@ -217,6 +217,10 @@ std::vector<Job> all_settings() {
       job_of("recycling", {{"rows", "4"}, {"pairs", "false"}, {"keep", "true"}}),
       job_of("recycling", {{"rows", "40"}, {"k", "3"}, {"learn", "accepted"}}),
       job_of("recycling", {{"tree", "medusa_sim_7b_63"}, {"k", "10"}, {"pairs", "false"}}),
+      job_of("suffix"),
+      job_of("suffix", {{"shape", "chain"}, {"n_tokens", "12"}, {"factor", "4"}}),
+      job_of("suffix", {{"min_p", "0"}, {"factor", "20"}, {"n_tokens", "24"}}),
+      job_of("suffix", {{"n_tokens", "1"}, {"earlier", "false"}, {"min_p", "0.6"}}),
       job_of("speculative"),
       job_of("speculative", {{"gamma", "0"}}),
       job_of("speculative", {{"gamma", "1"}}),
@@ -256,6 +260,7 @@ std::vector<Job> plain_settings() {
           job_of("lookahead"),
           job_of("prompt-lookup"),
           job_of("recycling"),
+          job_of("suffix"),
           job_of("speculative"),
           job_of("mcsd"),
           job_of("seed"),
@@ -276,7 +281,8 @@ int most_tokens(const Job& job) {
   if (job.decoder == "jacobi") return std::stoi(values.at("block"));
   if (job.decoder == "fastcot")
     return values.at("skip") == "true" ? std::stoi(values.at("window")) + 1 : 1;
-  if (job.decoder == "prompt-lookup") return std::stoi(values.at("n_tokens")) + 1;
+  if (job.decoder == "prompt-lookup" || job.decoder == "suffix")
+    return std::stoi(values.at("n_tokens")) + 1;
   if (job.decoder == "recycling" && values.at("tree") == "own")
     return recycling_tree(std::stoi(values.at("rows")), std::stoi(values.at("k"))).max_depth() + 1;
   if (job.decoder == "recycling" || job.decoder == "medusa" || job.decoder == "chimera") {

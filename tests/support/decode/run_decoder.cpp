@@ -21,7 +21,8 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .successors = job.successors,
           .heads = job.heads,
           .trees_dir = assets_folder() + "/trees",
-          .heads_tree = job.heads_tree};
+          .heads_tree = job.heads_tree,
+          .texts = job.texts};
 }
 
 /// Gives a prefilled lane the ranks that its job requests.
@@ -191,9 +192,9 @@ Job random_job(Dice& dice, LanguageModel* draft) {
   job.draft = draft;
   job.decoder =
       pick(draft ? std::vector<const char*>{"fastcot", "jacobi", "lookahead", "prompt-lookup",
-                                            "recycling", "speculative", "mcsd", "seed"}
+                                            "suffix", "recycling", "speculative", "mcsd", "seed"}
                  : std::vector<const char*>{"fastcot", "jacobi", "lookahead", "lookahead",
-                                            "prompt-lookup", "recycling"});
+                                            "prompt-lookup", "suffix", "recycling"});
   if (job.decoder == "jacobi") {
     job.options = {{"block", number(1, 12)},
                    {"refill", pick({"block", "slide"})},
@@ -228,6 +229,11 @@ Job random_job(Dice& dice, LanguageModel* draft) {
       job.options["k_config"] = pick({"1", "3", "1,1,1", "2,2,1", "4,2,2", "1,3", "2,1,1,1,1,1"});
       job.options["rule"] = pick({"without", "with", "naive", "kseq"});
     }
+  } else if (job.decoder == "suffix") {
+    job.options = {{"n_tokens", number(1, 16)},
+                   {"factor", pick({"0.5", "1", "2.5", "8"})},
+                   {"min_p", pick({"0", "0.1", "0.4", "1"})},
+                   {"shape", pick({"tree", "tree", "chain"})}};
   } else {
     job.options = {{"max_ngram", number(1, 4)},
                    {"n_tokens", number(1, 12)},

@@ -29,6 +29,7 @@ struct Job {
   KeptSuccessors* successors = nullptr;
   DraftHeads* heads = nullptr;  // for decoders that need draft heads of their kind
   std::string heads_tree;       // path of the tree file
+  std::shared_ptr<const EarlierTexts> texts = nullptr;
   /// For jobs with the option "ranks"; if empty, one rank computes all rows.
   std::vector<OtherRank> ranks;
 };

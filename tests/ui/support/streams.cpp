@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/event/drafted_by.h"
 #include "tests/ui/support/streams.h"
 
 namespace streams {
@@ -300,6 +301,41 @@ struct Maker {
     }
   }
 
+  // Adds steps that copy a chain of tokens and one other token, from all kinds of texts in turn.
+  void suffix() {
+    while (left() > 0) {
+      const int n = step % 5 == 0 ? 0 : std::min(4, left() - 1);
+      const int right = std::min(n, pick(dice, 6));
+      const auto kind = static_cast<GuessSource::Kind>(1 + step % 4);
+      TokenTree tree = root();
+      std::vector<GuessSource> sources(1);
+      std::vector<RowFate> fate{RowFate::Context};
+      std::vector<TokenStatus> status;
+      std::vector<RowTag> origin;
+      const auto copy = [&](TokenId id, int parent, int depth, RowFate result) {
+        const RowTag tag = copied_tag(kind, depth);
+        add(tree, id, parent, tag);
+        fate.push_back(result);
+        sources.push_back(
+            {kind, kind == GuessSource::Kind::Earlier ? 1U : 0U, 10 + depth, 3 - depth / 2, 4});
+        if (result != RowFate::Accepted) return;
+        status.push_back(TokenStatus::Accepted);
+        origin.push_back(tag);
+      };
+      for (int i = 0; i < n; ++i)
+        copy(i < right ? truth(done + i) : wrong_but(truth(done + i), {}), i, i,
+             i < right    ? RowFate::Accepted
+             : i == right ? RowFate::Rejected
+                          : RowFate::Unused);
+      if (n > 0) copy(wrong_but(truth(done), {tree.token[1]}), 0, 0, RowFate::Rejected);
+      status.push_back(n == 0 ? TokenStatus::Plain : TokenStatus::Bonus);
+      origin.push_back({});
+      finish(std::move(tree), std::move(fate), std::move(status), std::move(origin), {});
+      for (Event& event : steps.back().events)
+        if (auto* drafted = std::get_if<Drafted>(&event)) drafted->sources = sources;
+    }
+  }
+
   void prompt_lookup() {
     while (left() > 0) {
       const bool found = pick(dice, 3) == 0;
@@ -424,6 +460,8 @@ std::vector<Step> steps_of(const Story& story, const std::string& decoder, RunId
     maker.lookahead();
   else if (decoder == "prompt-lookup")
     maker.prompt_lookup();
+  else if (decoder == "suffix")
+    maker.suffix();
   else if (decoder == "speculative")
     maker.drafted({1, 1, 1, 1}, false);
   else if (decoder == "mcsd")

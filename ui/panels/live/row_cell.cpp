@@ -28,9 +28,12 @@ void row_cell(Context& context,
     std::string facts = fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
                                     step.begun.step);
     const engine::RowTag tag = step.drafted.tree.tag[row];
-    const Proposer proposer = proposer_of(run);
-    if (tag.kind == engine::RowTag::Kind::Draft || proposer == Proposer::Successors)
-      facts += "\n" + row_origin(tag, proposer);
+    const engine::GuessSource* source = source_of(step, row);
+    if (source || tag.kind == engine::RowTag::Kind::Draft ||
+        proposer_of(run) == Proposer::Successors)
+      facts += "\n" + row_origin(run, step, row);
+    if (const std::string seen = source ? seen_words(*source) : ""; !seen.empty())
+      facts += "\nfollowed there " + seen;
     const float q = value_at(step.drafted.q, row), p = value_at(step.verified.p, row);
     if (q >= 0 && row > 0) facts += fmt::format("\nq {:.3f}", q);
     if (p >= 0) facts += fmt::format("\np {:.3f}", p);

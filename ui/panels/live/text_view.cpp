@@ -12,6 +12,7 @@
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/settings.h"
 #include "ui/prepare/playhead.h"
+#include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
@@ -117,7 +118,9 @@ void cell_tooltip(const Context& context, const engine::RunRecord& run, const Te
       words(fmt::format("p {:.3f} \xC2\xB7 {} per token of its step", std::exp(cell.logp),
                         short_time(cell.cost_ns)),
             theme().dim);
-    if (cell.origin != Mean::Prefix)
+    if (const char* text = copied_text(cell.tag))
+      words(fmt::format("copied from {}", text), theme().dim);
+    else if (cell.origin != Mean::Prefix)
       words(fmt::format("proposed as: {}", look(cell.origin).name), theme().dim);
   }
   if (cell.diverged && run.agreement)

@@ -142,6 +142,11 @@ void candidate_list(Context& context, const engine::RunRecord& run) {
   ImGui::Dummy({1, px(4)});
 }
 
+// Returns the text that an n-gram of no step was read from.
+const char* text_of_born(engine::StepId born) {
+  return born == -2 ? "the file" : "the prompt";
+}
+
 // Selects the window cells that an n-gram was read from, or its step if it was read from the text. A second click deselects them.
 void select_source(Context& context, const engine::RunRecord& run, const engine::PoolNgram& ngram) {
   const std::size_t i = context.times(run).index_of(ngram.born);
@@ -176,15 +181,18 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::PopFont();
   if (ImGui::IsItemHovered()) {
     if (entry.ngram.born >= 0) context.selection.hover({run.id(), entry.ngram.born, -1, -1});
-    tooltip(entry.ngram.born >= 0 ? fmt::format("Added at step {}. Click: select the window cells "
-                                                "it was read from. Double click: show "
-                                                "them in Trajectory.",
-                                                entry.ngram.born)
-                                  : "Read from the prompt.");
+    tooltip(entry.ngram.born >= 0
+                ? fmt::format("Added at step {}. Click: select the window cells "
+                              "it was read from. Double click: show "
+                              "them in Trajectory.",
+                              entry.ngram.born)
+                : "Read from " + std::string(text_of_born(entry.ngram.born)) + ".");
   }
   ImGui::PopID();
   ImGui::TableNextColumn();
-  words(entry.ngram.born < 0 ? "prompt" : fmt::format("step {}", entry.ngram.born), theme().dim);
+  words(entry.ngram.born < 0 ? text_of_born(entry.ngram.born)
+                             : fmt::format("step {}", entry.ngram.born),
+        theme().dim);
   ImGui::TableNextColumn();
   words(fmt::format("{} of {}", entry.ngram.n_hits, entry.ngram.n_tries),
         entry.ngram.n_hits > 0 ? theme().bright : theme().dim);
@@ -211,51 +219,69 @@ void none_found(const Context& context) {
               false);
 }
 
-// The proposals of a step, in runs without an n-gram pool: the continuation that prompt lookup found in the text, or the
-// successors of the last token.
+// What a run without an n-gram pool proposed: a continuation that prompt lookup or suffix decoding copied, or the
+// successors of the last token. The panel lists them, newest first.
 struct Found {
   engine::StepId step = 0;
-  std::string text;
+  std::string text, source;
   int n_accepted = 0, n_proposed = 0;
 };
 
-std::string proposed_text(const Context& context,
-                          const engine::RunRecord& run,
-                          const engine::TokenTree& tree) {
+// The successors of the last token that a step proposed.
+Found found_successors(const Context& context,
+                       const engine::RunRecord& run,
+                       const engine::StepRecord& step) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  std::string text;
+  for (int row = 0; row < tree.n_rows(); ++row)
+    if (tree.tag[row].kind == engine::RowTag::Kind::Guess && tree.tag[row].a == 1)
+      text += (text.empty() ? "" : " | ") + cell_text(context.timeline, run, tree.token[row]);
+  return {.step = step.begun.step,
+          .text = std::move(text),
+          .source = "table of successors",
+          .n_accepted = step.verified.n_accepted,
+          .n_proposed = step.verified.n_proposed};
+}
+
+Found found_in_path(const Context& context,
+                    const engine::RunRecord& run,
+                    const engine::StepRecord& step,
+                    const CopiedPath& path) {
   std::vector<engine::TokenId> tokens;
-  std::string successors;
-  const bool ranked = proposer_of(run) == Proposer::Successors;
-  for (int row = 0; row < tree.n_rows(); ++row) {
-    if (tree.tag[row].kind != engine::RowTag::Kind::Guess) continue;
-    tokens.push_back(tree.token[row]);
-    if (!ranked || tree.tag[row].a != 1) continue;
-    successors +=
-        (successors.empty() ? "" : " | ") + cell_text(context.timeline, run, tree.token[row]);
-  }
-  if (ranked) return successors;
-  std::string text = tokens.empty() ? "-" : context.timeline.text_of(run, tokens);
+  for (const int row : path.rows) tokens.push_back(step.drafted.tree.token[row]);
+  std::string text = context.timeline.text_of(run, tokens);
   show_line_feeds(text);
-  return text;
+  const int last = path.rows.back();
+  const engine::GuessSource* source = source_of(step, last);
+  return {.step = step.begun.step,
+          .text = std::move(text),
+          .source = source ? source_words(*source) : "",
+          .n_accepted = path.n_accepted,
+          .n_proposed = static_cast<int>(path.rows.size())};
 }
 
 std::vector<Found> found_by(const Context& context, const engine::RunRecord& run) {
   std::vector<Found> all;
+  const std::string& filter = context.states.get<PoolView>().filter;
   for (std::size_t i = context.n_steps(run); i > 0 && all.size() < kMaxRows; --i) {
     const engine::StepRecord step = run.steps[i - 1];
     if (!step.has_verified || step.verified.n_proposed == 0) continue;
-    const std::string& filter = context.states.get<PoolView>().filter;
-    std::string text = proposed_text(context, run, step.drafted.tree);
-    if (!found_in(text, filter)) continue;
-    all.push_back(
-        {step.begun.step, std::move(text), step.verified.n_accepted, step.verified.n_proposed});
+    std::vector<Found> of_step;
+    if (proposer_of(run) == Proposer::Successors)
+      of_step.push_back(found_successors(context, run, step));
+    else
+      for (const CopiedPath& path : copied_paths(step))
+        of_step.push_back(found_in_path(context, run, step, path));
+    for (Found& found : of_step)
+      if (found_in(found.text, filter)) all.push_back(std::move(found));
   }
   return all;
 }
 
-void found_row(Context& context, const engine::RunRecord& run, const Found& found) {
+void found_row(Context& context, const engine::RunRecord& run, const Found& found, int index) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  ImGui::PushID(found.step);
+  ImGui::PushID(index);
   const Place place{run.id(), found.step, -1, -1};
   ImGui::PushFont(fonts().mono, kMonoSize);
   if (ImGui::Selectable((found.text + "###found").c_str(),
@@ -265,9 +291,11 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
   ImGui::PopFont();
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
-    tooltip(found.text);
+    tooltip(found.source.empty() ? found.text : found.text + "\n" + found.source);
   }
   ImGui::PopID();
+  ImGui::TableNextColumn();
+  words(found.source, theme().dim);
   ImGui::TableNextColumn();
   words(fmt::format("step {}", found.step), theme().dim);
   ImGui::TableNextColumn();
@@ -284,19 +312,21 @@ void draw_found(Context& context, const engine::RunRecord& run) {
         ranked ? "No tokens were proposed up to this step: the table knows no successors of its "
                  "tokens."
                : "No tokens were proposed up to this step: the end of the text has not occurred "
-                 "earlier in it.",
+                 "earlier.",
         false);
     return;
   }
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
-  if (!ImGui::BeginTable("found", 3, kFlags, {0, ImGui::GetContentRegionAvail().y})) return;
+  if (!ImGui::BeginTable("found", 4, kFlags, {0, ImGui::GetContentRegionAvail().y})) return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableSetupColumn(ranked ? "successors of the last token" : "found in the text",
+  ImGui::TableSetupColumn(ranked ? "successors of the last token" : "found",
                           ImGuiTableColumnFlags_WidthStretch, 3);
+  ImGui::TableSetupColumn(ranked ? "source" : "source of its last token",
+                          ImGuiTableColumnFlags_WidthStretch, 2);
   ImGui::TableSetupColumn("proposed at", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("accepted", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableHeadersRow();
-  for (const Found& found : all) found_row(context, run, found);
+  for (std::size_t i = 0; i < all.size(); ++i) found_row(context, run, all[i], static_cast<int>(i));
   ImGui::EndTable();
 }
 
@@ -381,7 +411,9 @@ const Panel kPoolPanel{
     .fits = fits_pool,
     .instead = instead_of_pool,
     .help =
-        "The n-grams that the decoder can propose, and the candidates of the step at the playhead.",
+        "The n-grams that the decoder can propose, and the candidates of the step at the playhead. "
+        "For prompt lookup and suffix decoding: the continuations that they copied, and from "
+        "where.",
     .marks = kPoolMarks,
     .live = Dock::Centre};
 

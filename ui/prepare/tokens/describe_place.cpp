@@ -101,13 +101,43 @@ void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
                       Truth::Derived);
 }
 
+// Returns the row that proposed a committed token; -1 if there is none.
+int row_of(const engine::StepRecord& step, const engine::TokenRecord& token) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  for (int row = 0; row < tree.n_rows(); ++row) {
+    const engine::RowTag tag = tree.tag[row];
+    const bool taken = static_cast<std::size_t>(row) < step.verified.fate.size() &&
+                       step.verified.fate[row] == engine::RowFate::Accepted;
+    if (taken && tag.kind == token.origin.kind && tag.a == token.origin.a &&
+        tag.b == token.origin.b && tree.token[row] == token.id)
+      return row;
+  }
+  return -1;
+}
+
+// Adds the origin of a row and, if it was copied, how often its token followed there.
+void add_origin(PlaceFacts& facts,
+                const engine::RunRecord& run,
+                const engine::StepRecord& step,
+                int row) {
+  facts.rows.emplace_back("from", row_origin(run, step, row));
+  const engine::GuessSource* source = source_of(step, row);
+  if (const std::string seen = source ? seen_words(*source) : ""; !seen.empty())
+    facts.rows.emplace_back("followed there", seen);
+}
+
 void add_token_rows(PlaceFacts& facts,
                     const engine::RunRecord& run,
-                    const engine::TokenRecord& token) {
+                    const engine::TokenRecord& token,
+                    const engine::StepRecord* step) {
   facts.token = token.id;
   facts.mean = mean_of(token.status);
   if (facts.mean == Mean::Accepted) facts.origin = mean_of(token.origin.kind);
-  facts.rows.emplace_back("from", row_origin(token.origin, proposer_of(run)));
+  const int row = step ? row_of(*step, token) : -1;
+  if (row >= 0)
+    add_origin(facts, run, *step, row);
+  else
+    facts.rows.emplace_back("from", row_origin(token.origin, proposer_of(run)));
   facts.rows.emplace_back("result", look(facts.mean).name);
   facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", std::exp(token.logp)));
   facts.rows.emplace_back("token id", fmt::format("{}", token.id));
@@ -129,20 +159,6 @@ void add_probabilities(PlaceFacts& facts, const engine::StepRecord& step, int ro
   if (p >= 0) facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", p));
   if (q > 0 && p >= 0)
     facts.rows.emplace_back("p / q", fmt::format("{:.2f}", p / q), Truth::Derived);
-}
-
-// Returns the row that proposed a committed token; -1 if there is none.
-int row_of(const engine::StepRecord& step, const engine::TokenRecord& token) {
-  const engine::TokenTree& tree = step.drafted.tree;
-  for (int row = 0; row < tree.n_rows(); ++row) {
-    const engine::RowTag tag = tree.tag[row];
-    const bool taken = static_cast<std::size_t>(row) < step.verified.fate.size() &&
-                       step.verified.fate[row] == engine::RowFate::Accepted;
-    if (taken && tag.kind == token.origin.kind && tag.a == token.origin.a &&
-        tag.b == token.origin.b && tree.token[row] == token.id)
-      return row;
-  }
-  return -1;
 }
 
 // Adds the number, rows and time of the draft model's forwards.
@@ -167,7 +183,7 @@ void add_row_rows(PlaceFacts& facts,
   if (row < 0 || row >= tree.n_rows()) return;
   facts.token = tree.token[row];
   facts.mean = mean_of(tree.tag[row].kind);
-  facts.rows.emplace_back("from", row_origin(tree.tag[row], proposer_of(run)));
+  add_origin(facts, run, step, row);
   if (!tree.owner.empty())
     facts.rows.emplace_back("computed by", fmt::format("rank {}", tree.owner[row]));
   if (static_cast<std::size_t>(row) < step.verified.fate.size()) {
@@ -235,7 +251,7 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
     facts.title +=
         fmt::format("{}position {}", facts.title.empty() ? "" : " \xC2\xB7 ", place.position);
   if (token && (place.step < 0 || token->step == place.step || place.row < 0)) {
-    add_token_rows(facts, run, *token);
+    add_token_rows(facts, run, *token, step ? &*step : nullptr);
     if (const int row = step ? row_of(*step, *token) : -1; row >= 0 && !step->drafted.q.empty())
       facts.rows.emplace_back("q (proposal)",
                               fmt::format("{:.3f}", value_at(step->drafted.q, row)));

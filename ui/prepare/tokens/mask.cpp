@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "ui/prepare/tokens/row_origin.h"
+
 namespace ui {
 namespace {
 
@@ -20,6 +22,7 @@ Purpose purpose_of(engine::RowTag tag, Proposer proposer) {
     case Kind::Guess:
       if (proposer == Proposer::Successors)
         return {fmt::format("successors, depth {}", tag.a), fmt::format("s{}", tag.a)};
+      if (const char* text = copied_text(tag)) return {fmt::format("copy from {}", text), "copy"};
       return {fmt::format("guess {}", tag.a + 1), fmt::format("g{}", tag.a + 1)};
     case Kind::Draft:
       return {fmt::format("{} {}", by_heads ? "draft head" : "draft, depth", tag.a),

@@ -44,6 +44,26 @@ std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step) {
   return all;
 }
 
+std::vector<CopiedPath> copied_paths(const engine::StepRecord& step) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  const auto is_guess = [&](int row) { return tree.tag[row].kind == RowTag::Kind::Guess; };
+  std::vector<bool> is_leaf(tree.token.size(), true);
+  for (int row = 0; row < tree.n_rows(); ++row)
+    if (tree.parent[row] >= 0 && is_guess(row)) is_leaf[tree.parent[row]] = false;
+  std::vector<CopiedPath> paths;
+  for (int leaf = 0; leaf < tree.n_rows(); ++leaf) {
+    if (!is_leaf[leaf] || !is_guess(leaf)) continue;
+    CopiedPath path;
+    for (int row = leaf; row >= 0 && is_guess(row); row = tree.parent[row])
+      path.rows.insert(path.rows.begin(), row);
+    for (const int row : path.rows)
+      path.n_accepted += row < static_cast<int>(step.verified.fate.size()) &&
+                         step.verified.fate[row] == engine::RowFate::Accepted;
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
 // Searches for a window column whose cells, from the first level down, contain the n-gram.
 std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram) {
   const WindowGrid window = window_grid(step);

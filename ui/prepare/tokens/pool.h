@@ -31,6 +31,13 @@ struct PoolCandidate {
 };
 /// Returns the candidates of a step, in the order of the pool.
 std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step);
+/// A branch of the guesses that a step copied from texts.
+struct CopiedPath {
+  std::vector<int> rows;  // of the step's tree, from the first guess to a leaf
+  int n_accepted = 0;     // number of leading rows that were accepted
+};
+/// Returns the branches in the order of their last rows.
+std::vector<CopiedPath> copied_paths(const engine::StepRecord& step);
 /// Returns the window cells from which an n-gram was read, as rows of the step's tree in the order of
 /// tokens. The last token of the n-gram is the target's choice after the last cell. Empty if the
 /// n-gram was read from the text.

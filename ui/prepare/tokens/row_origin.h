@@ -6,8 +6,10 @@
 #include "engine/base/token_tree.h"
 
 namespace engine {
+struct GuessSource;
 struct RunRecord;
-}
+struct StepRecord;
+}  // namespace engine
 
 namespace ui {
 
@@ -17,8 +19,19 @@ bool drafts_by_heads(const engine::RunRecord& run);
 enum class Proposer { Other, Heads, Successors };
 /// Returns the source of a run's proposals.
 Proposer proposer_of(const engine::RunRecord& run);
+/// Returns the text that the tag of a copied row names ("this text"); null for other rows.
+const char* copied_text(engine::RowTag tag);
 /// Returns the origin: "pool: guess 2, token 1", "successor: depth 2, rank 0", "draft: depth 2, rank 0",
 /// "draft head 2, rank 0".
 std::string row_origin(engine::RowTag tag, Proposer proposer);
+/// Returns the origin of a row. For a row that was copied from a text, this is the text and the position.
+std::string row_origin(const engine::RunRecord& run, const engine::StepRecord& step, int row);
+
+/// Returns the source of a row; null if the row was not copied from a text.
+const engine::GuessSource* source_of(const engine::StepRecord& step, int row);
+/// Returns the source: "copied from the prompt, position 12", "copied from run 3, position 40".
+std::string source_words(const engine::GuessSource& source);
+/// Returns how often the token followed: "3 of 4 times"; empty if it was not counted.
+std::string seen_words(const engine::GuessSource& source);
 
 }  // namespace ui

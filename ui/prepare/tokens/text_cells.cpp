@@ -97,6 +97,7 @@ void add_committed(std::vector<TextCell>& cells,
     const auto place = static_cast<std::size_t>(index);
     if (timeline.drops_space_of(run, place)) cell.text.erase(0, 1);
     cell.mean = mean_of(token.status);
+    cell.tag = token.origin;
     if (cell.mean == Mean::Accepted) cell.origin = mean_of(token.origin.kind);
     cell.position = token.pos;
     cell.step = token.step;

@@ -21,6 +21,7 @@ struct TextCell {
   std::string text;  // printable text; a line feed is a pilcrow
   Mean mean = Mean::Prefix;
   Mean origin = Mean::Prefix;  // the way in which an accepted token was proposed
+  engine::RowTag tag;          // of the row that proposed a committed token
   int position = 0;
   engine::StepId step = -1;  // the step that committed or proposed it; -1: the prompt
   int row = -1;              // row of the step's tree; -1: none

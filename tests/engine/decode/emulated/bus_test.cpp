@@ -72,7 +72,7 @@ class EmulatedGpuBus : public testing::Test {
 
 TEST_F(EmulatedGpuBus, without_drafts_only_choices_are_copied_with_one_wait) {
   for (const char* decoder :
-       {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup", "recycling"}) {
+       {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup", "suffix", "recycling"}) {
     for (const bool rejects : {false, true}) {
       const std::string name = decoder;
       if (rejects && (name == "jacobi" || name == "fastcot"))

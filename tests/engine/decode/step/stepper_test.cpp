@@ -15,8 +15,8 @@ namespace {
 
 std::vector<Job> jobs(LanguageModel& draft) {
   std::vector<Job> all;
-  for (const char* name : {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup", "recycling",
-                           "speculative", "mcsd"}) {
+  for (const char* name : {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup", "suffix",
+                           "recycling", "speculative", "mcsd"}) {
     Job job;
     job.decoder = name;
     job.draft = &draft;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/verify/verify.h"
 #include "tests/support/decode/enumerate.h"
 #include "tests/support/decode/run_decoder.h"
@@ -110,6 +111,14 @@ std::vector<Case> cases() {
   recycling.job.options = {{"rows", "5"}, {"k", "2"}, {"pairs", "false"}, {"learn", "accepted"}};
   recycling.job.sampling = filtered.job.sampling;
   all.push_back(recycling);
+  Case suffix{"suffix", lookahead({})};
+  suffix.job.decoder = "suffix";
+  suffix.job.options = {{"n_tokens", "4"}, {"factor", "4"}, {"min_p", "0"}};
+  all.push_back(suffix);
+  Case file{"suffix with a file", suffix.job};
+  const std::vector<TokenId> text{1, 0, 3, 0, 1, 3, 1, 0, 3, 2};
+  file.job.texts = std::make_shared<EarlierTexts>(std::make_shared<PoolFile>("a", text));
+  all.push_back(file);
   Case plain{"ar", lookahead({})};
   plain.job.decoder = "ar";
   plain.job.options = {};

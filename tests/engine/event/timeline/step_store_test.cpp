@@ -45,6 +45,12 @@ StepRecord odd_step(StepId n) {
       step.drafted.tree.tag.push_back(tag);
     }
     if (n % 2 == 0) step.drafted.q.assign(static_cast<std::size_t>(n_rows), 0.25F);
+    for (int row = 0; row < (n % 3 ? 0 : n_rows); ++row)
+      step.drafted.sources.push_back({.kind = GuessSource::Kind(number(5)),
+                                      .run = 0xFFFF'FFFFU,
+                                      .pos = -row,
+                                      .n_seen = number(9),
+                                      .n_context = 1 << 30});
     for (int i = 0; i < n % 4; ++i)
       step.drafted.forwards.push_back({.begun = i * 900'001LL, .ended = 1LL << 40, .n_rows = n});
   }

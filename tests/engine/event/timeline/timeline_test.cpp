@@ -273,6 +273,7 @@ TEST(Timeline, contradictions_do_not_change_statistics) {
   EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.tag.pop_back(); }).n_inconsistent(), 1);
   EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.owner.push_back(1); }).n_inconsistent(),
             1);
+  EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.sources.resize(1); }).n_inconsistent(), 1);
   EXPECT_EQ(with_altered<Verified>([](Verified& e) { e.fate.pop_back(); }).n_inconsistent(), 1);
 }
 

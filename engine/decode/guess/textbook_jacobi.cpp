@@ -1,4 +1,4 @@
-#include "engine/decode/textbook_jacobi.h"
+#include "engine/decode/guess/textbook_jacobi.h"
 
 #include <algorithm>
 #include <utility>

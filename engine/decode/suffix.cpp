@@ -1,0 +1,169 @@
+#include "engine/decode/suffix.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/decode/guess/earlier_texts.h"
+#include "engine/decode/verify/sampling.h"
+#include "engine/event/drafted_by.h"
+
+namespace engine {
+namespace {
+
+std::span<const TokenId> last_of(std::span<const TokenId> tokens) {
+  return tokens.last(std::min(tokens.size(), kMaxMatch));
+}
+
+}  // namespace
+
+DecoderInfo SuffixOptions::describe() {
+  DecoderInfo info;
+  info.name = "suffix";
+  info.title = "Suffix decoding";
+  info.summary =
+      "Searches the end of the text in the prompt, in the text and in earlier texts, and guesses "
+      "the tokens that most often followed there.";
+  info.reference = "Oliaro et al. 2024, arXiv:2411.04975";
+  info.supports_rejection = true;
+  info.reads_pool = true;
+  return info;
+}
+
+void SuffixOptions::bind(OptionBinder& binder) {
+  binder.whole("n_tokens", n_tokens, 1, 256, "Most tokens guessed in a step. Each costs a row.");
+  binder.real("factor", factor, 0.1, 100,
+              "Alpha: tokens guessed per token of the match. A long match predicts more tokens "
+              "than a short one.");
+  binder.real("min_p", min_p, 0, 1,
+              "Least share of a guess: how often the tokens followed there, of all times that the "
+              "match occurred.");
+  binder.choice("shape", shape, {{"tree", Shape::Tree}, {"chain", Shape::Chain}},
+                "'tree': several continuations of a match if they are likely enough; 'chain': the "
+                "most frequent one.");
+  binder.flag("earlier", earlier,
+              "Also search the texts that earlier runs with this decoder generated (not under "
+              "rejection sampling).");
+  binder.whole("keep_tokens", keep_tokens, 0, 16'777'216,
+               "Tokens of earlier texts that are kept in memory, some 150 bytes each; the oldest "
+               "texts are dropped first. 0: keeps none.");
+}
+
+std::unique_ptr<Decoder> SuffixOptions::make(const DecoderContext& context) const {
+  return std::make_unique<SuffixDecoder>(context, *this);
+}
+
+// A rejection sampler keeps the distribution only if its proposals are independent of its uniform
+// numbers. An earlier run with the same seed has used the same numbers, so its text is not.
+SuffixDecoder::SuffixDecoder(const DecoderContext& context, const SuffixOptions& options)
+    : target_(context.target),
+      limits_(context.limits),
+      options_(options),
+      texts_(context.texts),
+      copies_runs_(options.earlier && !rejects(context.sampling)),
+      verifier_(context.sampling, context.uniforms) {}
+
+void SuffixDecoder::begin(const Sequence& prefix) {
+  n_prompt_ = static_cast<int>(prefix.tokens().size());
+  for (const TokenId token : prefix.tokens()) own_.append(token);
+}
+
+SuffixDecoder::Found SuffixDecoder::best_draft(const Sequence& prefix) const {
+  const SuffixDraftLimits limits{.factor = options_.factor,
+                                 .max_tokens = options_.n_tokens,
+                                 .max_depth = room_left(prefix, limits_, target_.max_seq_len()) - 1,
+                                 .min_p = options_.min_p,
+                                 .chain = options_.shape == SuffixOptions::Shape::Chain,
+                                 .never = limits_.eos_ids};
+  Found best;
+  const auto consider = [&](const SuffixAutomaton& texts, SuffixAutomaton::Match match,
+                            GuessSource::Kind kind) {
+    SuffixDraft draft = suffix_draft(texts, match, limits);
+    if (draft.score > best.draft.score) best = {std::move(draft), kind};
+  };
+  consider(own_, own_.repeated_suffix(), GuessSource::Kind::Text);
+  if (!texts_) return best;
+  const auto tokens = last_of(prefix.tokens());
+  if (copies_runs_)
+    consider(texts_->runs(), texts_->runs().longest_suffix(tokens), GuessSource::Kind::Earlier);
+  if (const PoolFile* file = texts_->file())
+    consider(file->index, file->index.longest_suffix(tokens), GuessSource::Kind::File);
+  return best;
+}
+
+GuessSource SuffixDecoder::source_of(const SuffixDraftNode& node, GuessSource::Kind kind) const {
+  GuessSource source;
+  if (kind == GuessSource::Kind::Earlier) {
+    source = texts_->source_in_runs(texts_->runs().newest(node.state));
+  } else if (kind == GuessSource::Kind::File) {
+    source.kind = kind;
+    source.pos = texts_->file()->index.newest(node.state);
+  } else {
+    source.pos = own_.newest(node.state);
+    source.kind = source.pos < n_prompt_ ? GuessSource::Kind::Prompt : GuessSource::Kind::Text;
+  }
+  source.n_seen = node.n_seen;
+  source.n_context = node.n_context;
+  return source;
+}
+
+void SuffixDecoder::add_rows(TokenTree& tree, const Found& found) {
+  std::vector<int> depth;
+  for (const SuffixDraftNode& node : found.draft.nodes) {
+    depth.push_back(node.parent < 0 ? 0 : depth[static_cast<std::size_t>(node.parent)] + 1);
+    sources_.push_back(source_of(node, found.kind));
+    // Row 0 is the last token, so node i has row i + 1.
+    tree.add(node.token, node.parent + 1, copied_tag(sources_.back().kind, depth.back()));
+  }
+}
+
+TokenTree SuffixDecoder::propose(const Sequence& prefix) {
+  TokenTree tree;
+  tree.add(prefix.last(), -1, RowTag{});
+  sources_.assign(1, GuessSource{});
+  const Found found = best_draft(prefix);
+  add_rows(tree, found);
+  (found.draft.nodes.empty() ? n_misses_ : n_drafts_)++;
+  n_matched_ += found.draft.match_length;
+  tree_ = tree;
+  return tree;
+}
+
+Decision SuffixDecoder::verify(const Sequence& prefix,
+                               const TokenTree& tree,
+                               const StepOutput& out) {
+  return verifier_(prefix, tree, out);
+}
+
+void SuffixDecoder::committed(const Sequence& prefix, const Decision& cut) {
+  for (const TokenId token : prefix.tokens().subspan(static_cast<std::size_t>(own_.n_tokens())))
+    own_.append(token);
+  const std::vector<RowFate> fates = fates_of(tree_, cut);
+  bool hit = false;
+  for (std::size_t row = 0; row < fates.size(); row++) {
+    if (fates[row] != RowFate::Accepted) continue;
+    n_accepted_[static_cast<std::size_t>(sources_[row].kind)]++;
+    hit = true;
+  }
+  n_hit_steps_ += hit;
+}
+
+std::map<std::string, std::int64_t> SuffixDecoder::counts() const {
+  const auto of = [this](GuessSource::Kind kind) {
+    return n_accepted_[static_cast<std::size_t>(kind)];
+  };
+  return {{"suffix_drafts", n_drafts_},
+          {"suffix_misses", n_misses_},
+          {"suffix_hit_steps", n_hit_steps_},
+          {"copied_from_prompt", of(GuessSource::Kind::Prompt)},
+          {"copied_from_text", of(GuessSource::Kind::Text)},
+          {"copied_from_earlier", of(GuessSource::Kind::Earlier)},
+          {"copied_from_file", of(GuessSource::Kind::File)}};
+}
+
+std::map<std::string, double> SuffixDecoder::figures() const {
+  if (n_drafts_ == 0) return {};
+  return {
+      {"suffix_match_length", static_cast<double>(n_matched_) / static_cast<double>(n_drafts_)}};
+}
+
+}  // namespace engine
