@@ -7,6 +7,11 @@
 namespace engine {
 namespace {
 
+/// Sums of equal probabilities in another order differ by less. On a tie the longer match is used.
+constexpr double kScoreError = 1e-9;
+/// Suffixes that are tried, from the longest.
+constexpr int kMaxSuffixes = 16;
+
 /// A token that can join the tree below a node.
 struct Candidate {
   SuffixDraftNode node;
@@ -112,9 +117,9 @@ SuffixDraft suffix_draft(const SuffixAutomaton& texts,
                          SuffixAutomaton::Match match,
                          const SuffixDraftLimits& limits) {
   SuffixDraft best;
-  for (int n = 0; match.length > 0 && n < 16; n++) {
+  for (int n = 0; match.length > 0 && n < kMaxSuffixes; n++) {
     SuffixDraft draft = Growth(texts, limits).grow(match.state, match.length);
-    if (draft.score > best.score) best = std::move(draft);
+    if (draft.score > best.score + kScoreError) best = std::move(draft);
     match.state = texts.shorter(match.state);
     match.length = texts.length(match.state);
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/control/step_control.h"
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/guess/pool_choice.h"
 #include "engine/decode/lookahead.h"
 #include "tests/support/decode/run_decoder.h"
@@ -73,6 +74,36 @@ TEST(Lookahead, chosen_sizes_change_no_token) {
     job.limits.max_tokens = 120;
     job.sampling.temperature = seed % 2 ? 0.9f : 0;
     EXPECT_EQ(run(model, {1, 2}, job).tokens, run_ar(model, {1, 2}, job).tokens) << seed;
+  }
+}
+
+TEST(Lookahead, a_file_adds_the_n_grams_that_followed_there) {
+  for (std::uint64_t seed = 0; seed < 20; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = 300, .context = 2, .seed = seed});
+    const std::vector<TokenId> prompt{1, 2};
+    Job job = lookahead(dice(1, 4), dice(2, 5), dice(1, 5));
+    job.sampling.temperature = seed % 2 ? 0.9f : 0;
+    const Outcome ar = run_ar(model, prompt, job);
+    std::vector<TokenId> text = dice.text(100, 300);
+    text.insert(text.end(), ar.tokens.begin(), ar.tokens.end());
+    job.texts = std::make_shared<EarlierTexts>(std::make_shared<PoolFile>("a.txt", text));
+    const Outcome found = run(model, prompt, job);
+    EXPECT_EQ(found.tokens, ar.tokens) << seed;
+    EXPECT_LT(found.n_steps, ar.n_steps * 3 / 4) << seed;
+    int n_hits = 0, n_of_file = 0;
+    for (const PoolChanged& changed : all<PoolChanged>(found.events)) {
+      for (const PoolNgram& ngram : changed.tried) n_hits += ngram.born == -2 && ngram.n_hits > 0;
+      for (const PoolNgram& ngram : changed.added) {
+        if (ngram.born != -2) continue;
+        n_of_file++;
+        std::vector<TokenId> tokens{ngram.first};
+        tokens.insert(tokens.end(), ngram.rest.begin(), ngram.rest.end());
+        EXPECT_FALSE(std::ranges::search(text, tokens).empty()) << "not a part of the file";
+      }
+    }
+    EXPECT_GT(n_of_file, 0) << seed;
+    EXPECT_GT(n_hits, 0) << seed;
   }
 }
 

@@ -54,6 +54,24 @@ TEST(BatchScheduler, batching_does_not_change_tokens) {
   }
 }
 
+TEST(BatchScheduler, later_requests_copy_from_earlier_texts) {
+  const std::string prompt = "USER: How many are 3 and 4? ASSISTANT:";
+  const std::vector<CompletionRequest> twice(2, request(prompt, "suffix", 24));
+  for (int round = 0; round < 2; round++) {  // a new scheduler has no texts
+    BatchScheduler scheduler(bundled(), 1);
+    const auto done = scheduler.run(twice, {});
+    EXPECT_EQ(done[0].result.counts.at("copied_from_earlier"), 0);
+    EXPECT_GT(done[1].result.counts.at("copied_from_earlier"), 8);
+    EXPECT_LT(done[1].result.n_steps, done[0].result.n_steps);
+    EXPECT_EQ(done[1].result.tokens, done[0].result.tokens);
+    const auto third = scheduler.run(std::span(twice).first(1), {});
+    EXPECT_GT(third[0].result.counts.at("copied_from_earlier"), 8);
+  }
+  // Concurrent requests do not wait for each other's texts.
+  const auto together = BatchScheduler(bundled(), 2).run(twice, {});
+  EXPECT_EQ(together[1].result.n_steps, together[0].result.n_steps);
+}
+
 // T9: speculative sampling in a batch has the distribution of a single request, with draft models too.
 TEST(BatchScheduler, batching_does_not_change_rejection_sampling) {
   ModelStore store(kAssets, 2);

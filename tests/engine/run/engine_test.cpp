@@ -30,6 +30,32 @@ TEST_F(EngineThread, a_race_of_four_lanes_agrees_with_ar) {
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
+TEST_F(EngineThread, a_run_copies_from_earlier_runs_and_no_lane_beside_it) {
+  commands.push(race({"suffix", "ar", "suffix"}));
+  ASSERT_TRUE(until([&] { return n_over() == 3 && count<Agreement>() == 2; }));
+  EXPECT_EQ(timeline.run(1)->steps.size(), timeline.run(3)->steps.size());
+  commands.push(race({"ar", "suffix"}));
+  ASSERT_TRUE(until([&] { return n_over() == 5 && count<Agreement>() == 3; }));
+  const RunRecord& later = *timeline.run(5);
+  EXPECT_LT(later.steps.size(), timeline.run(3)->steps.size());
+  EXPECT_EQ(later.agreement->first_difference, -1);
+  int n_earlier = 0;
+  for (const StepRecord& step : later.steps) {
+    for (std::size_t row = 0; row < step.drafted.sources.size(); row++) {
+      const GuessSource& source = step.drafted.sources[row];
+      if (source.kind != GuessSource::Kind::Earlier) continue;
+      n_earlier++;
+      const RunRecord& from = *timeline.run(source.run);
+      EXPECT_EQ(from.started.decoder, "suffix");
+      const auto n_prompt = static_cast<int>(from.started.prompt_tokens.size());
+      ASSERT_GE(source.pos, n_prompt);
+      EXPECT_EQ(from.tokens[static_cast<std::size_t>(source.pos - n_prompt)].id,
+                step.drafted.tree.token[row]);
+    }
+  }
+  EXPECT_GT(n_earlier, 0);
+}
+
 TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar) {
   commands.push(race({"ar", "speculative", "mcsd"}));
   ASSERT_TRUE(until([&] { return n_over() == 3 && count<Agreement>() == 2; }));

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/run/completion_job.h"
 #include "engine/run/run.h"
@@ -19,6 +20,47 @@ struct Kept : EventSink {
   void push(Event event) override { events.push_back(std::move(event)); }
   std::vector<Event> events;
 };
+
+TEST(RunToEnd, only_texts_that_are_copied_from_are_kept) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  RunModels models(store.get({}));
+  models.texts = std::make_shared<EarlierTexts>();
+  RunRequest request{.prompt_tokens = {5, 6, 7}, .max_tokens = 12, .ignore_eos = true};
+  run_to_end(models, request, 1, nullptr);
+  EXPECT_EQ(models.texts->n_texts(), 0);
+  request.decoder = "suffix";
+  Kept kept;
+  const RunResult first = run_to_end(models, request, 2, &kept);
+  EXPECT_EQ(models.texts->n_texts(), 1);
+  const auto match = models.texts->runs().longest_suffix(first.tokens);
+  EXPECT_EQ(match.length, 12);
+  EXPECT_EQ(models.texts->source_in_runs(models.texts->runs().newest(match.state)).run, 2U);
+  EXPECT_EQ(std::get<RunStarted>(kept.events.front()).pool, "");
+  request.options = {{"keep_tokens", "0"}};
+  run_to_end(models, request, 3, nullptr);
+  EXPECT_EQ(models.texts->n_texts(), 1);
+  models.texts = nullptr;  // as in bench
+  request.options = {};
+  EXPECT_EQ(run_to_end(models, request, 4, nullptr).n_steps, first.n_steps);
+}
+
+TEST(RunToEnd, a_file_of_text_is_named_by_the_runs_that_read_it) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  RunModels models(store.get({}));
+  RunRequest request{.prompt_tokens = {5, 6, 7}, .max_tokens = 24, .ignore_eos = true};
+  const RunResult ar = run_to_end(models, request, 1, nullptr);
+  models.texts =
+      std::make_shared<EarlierTexts>(std::make_shared<PoolFile>("answers.txt", ar.tokens));
+  for (const char* decoder : {"suffix", "lookahead", "ar"}) {
+    request.decoder = decoder;
+    Kept kept;
+    const RunResult result = run_to_end(models, request, 2, &kept);
+    const bool reads = result.request.decoder != "ar";
+    EXPECT_EQ(std::get<RunStarted>(kept.events.front()).pool, reads ? "answers.txt" : "");
+    EXPECT_EQ(result.tokens, ar.tokens) << decoder;
+    EXPECT_EQ(result.n_steps < 20, reads) << decoder;
+  }
+}
 
 TEST(RunToEnd, a_run_stopped_in_prefill_is_reported_as_stopped) {
   if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
