@@ -51,7 +51,7 @@ tables() {
 models=(demo-target)
 heads=()
 sized_heads=()
-all=ar,jacobi,lookahead,prompt-lookup,fastcot,speculative,mcsd,seed
+all=ar,jacobi,lookahead,prompt-lookup,suffix,fastcot,speculative,mcsd,seed
 sized=ar,jacobi,prompt-lookup
 sized_options=(--set refill=slide)
 if [ -n "$k_config" ]; then

@@ -291,7 +291,7 @@ training() {
 # PROMPTS RESULT OPTION...: runs every decoder whose models are bundled; fails if tokens differ from plain decoding's.
 every_decoder() { # PROMPTS RESULT MORE...
   prompts=$1 result=$2 && shift 2
-  lanes=ar,jacobi,fastcot,lookahead,prompt-lookup,speculative,mcsd,seed
+  lanes=ar,jacobi,fastcot,lookahead,prompt-lookup,suffix,speculative,mcsd,seed
   for heads in medusa chimera; do
     [ ! -d "$here/assets/models/demo-$heads" ] || lanes="$lanes,$heads"
   done

@@ -43,6 +43,7 @@ picture() {
     jacobi) page jacobi trajectory - --max-tokens 16 --prompt "$arithmetic" ;;
     lookahead) page lookahead trajectory 14 --set window=5 --set ngram_size=4 --prompt "$arithmetic" ;;
     prompt-lookup) page prompt-lookup pool - --prompt "$arithmetic" ;;
+    suffix) page suffix pool - --prompt "$arithmetic" ;;
     fastcot) page fastcot text - --set stop=bound --set bound=12 --prompt "$choice" ;;
     speculative)
       page speculative distributions 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
@@ -61,7 +62,7 @@ picture() {
 }
 
 if [ $# -eq 0 ]; then
-  set -- compare ar jacobi lookahead prompt-lookup fastcot speculative mcsd seed medusa chimera thoughts
+  set -- compare ar jacobi lookahead prompt-lookup suffix fastcot speculative mcsd seed medusa chimera thoughts
   [ ! -d "$here/assets/models/demo-cllm" ] || set -- "$@" cllm
 fi
 for name in "$@"; do picture "$name"; done
