@@ -4,8 +4,6 @@
 
 namespace engine {
 
-namespace {
-
 std::string word_of(GuessSource::Kind kind) {
   switch (kind) {
     case GuessSource::Kind::Prompt:
@@ -21,8 +19,6 @@ std::string word_of(GuessSource::Kind kind) {
   }
   return "pool";
 }
-
-}  // namespace
 
 RowTag copied_tag(GuessSource::Kind kind, int depth) {
   return {RowTag::Kind::Guess, static_cast<std::int16_t>(-static_cast<int>(kind)),

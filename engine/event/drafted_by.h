@@ -12,6 +12,8 @@ namespace engine {
 RowTag copied_tag(GuessSource::Kind kind, int depth);
 /// The kind of text that copied_tag() names; None for other tags.
 GuessSource::Kind copied_kind(const RowTag& tag);
+/// "prompt", "text", "earlier" or "file"; "pool" for None.
+std::string word_of(GuessSource::Kind kind);
 
 /// "none"    the target's own token of a step without proposals
 /// "bonus"   the target's own token after the accepted proposals, if any

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/text.h"
+#include "engine/event/drafted_by.h"
 #include "engine/event/timeline/run_slices.h"
 #include "engine/trace/lane.h"
 #include "engine/trace/schedule.h"
@@ -153,6 +154,7 @@ class RunTrace {
     text += "},\"prompt_hash\":" + json_quoted(hash_of(s.prompt));
     if (s.read_as != ReadAs::Unknown)
       text += s.read_as == ReadAs::Chat ? ",\"read_as\":\"chat\"" : ",\"read_as\":\"raw\"";
+    if (!s.pool.empty()) text += ",\"pool\":" + json_quoted(s.pool);
     if (s.n_approximate > 0)
       text += fmt::format(",\"first_approximate_prompt_token\":{},\"approximate_prompt_tokens\":{}",
                           s.first_approximate, s.n_approximate);
@@ -299,7 +301,8 @@ class RunTrace {
     const Verified& v = step.verified;
     const Committed& c = step.committed;
     std::string args = fmt::format("{{\"step\":{}", step.begun.step);
-    if (kind == LaneKind::Propose) args += fmt::format(",\"drafted\":{}", v.n_proposed);
+    if (kind == LaneKind::Propose)
+      args += fmt::format(",\"drafted\":{}", v.n_proposed) + sources_args(step.drafted);
     if (kind == LaneKind::Target) {
       if (step.begun.n_rows > 0) args += fmt::format(",\"rows\":{}", step.begun.n_rows);
       args += fmt::format(",\"kv_len\":{}", step.begun.kv_len);
@@ -329,6 +332,20 @@ class RunTrace {
                           step.pool->tried.size(), step.pool->n_ngrams);
     }
     return args + "}";
+  }
+
+  /// The sources of the guesses that a step copied ("prompt 12", "run 3 40"), in the order of the
+  /// rows; empty if it copied none.
+  static std::string sources_args(const Drafted& drafted) {
+    std::vector<std::string> sources;
+    for (const GuessSource& source : drafted.sources) {
+      if (source.kind == GuessSource::Kind::None) continue;
+      const bool earlier = source.kind == GuessSource::Kind::Earlier;
+      const std::string text = earlier ? fmt::format("run {}", source.run) : word_of(source.kind);
+      sources.push_back(fmt::format("\"{} {}\"", text, source.pos));
+    }
+    if (sources.empty()) return "";
+    return fmt::format(",\"copied_from\":[{}]", fmt::join(sources, ","));
   }
 
   /// The text of a step's tokens; in a damaged recording each token's bytes.

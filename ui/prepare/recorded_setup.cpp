@@ -58,6 +58,14 @@ void add_reading(std::vector<Fact>& rows, const std::vector<const engine::RunRec
   }
 }
 
+void add_pool(std::vector<Fact>& rows, const std::vector<const engine::RunRecord*>& runs) {
+  for (const engine::RunRecord* run : runs) {
+    if (run->started.pool.empty()) continue;
+    rows.push_back({"file to copy from", run->started.pool});
+    break;
+  }
+}
+
 void add_sampling(std::vector<Fact>& rows, const engine::RunStarted& s) {
   rows.push_back(
       {"temperature", s.temperature == 0 ? "0 (greedy)" : fmt::format("{:g}", s.temperature)});
@@ -106,6 +114,7 @@ RecordedSetup recorded_setup(const engine::Timeline& timeline,
   RecordedSetup setup{.prompt = first.prompt, .rows = {}};
   add_decoders(setup.rows, runs, catalog);
   add_reading(setup.rows, runs);
+  add_pool(setup.rows, runs);
   add_sampling(setup.rows, first);
   if (const engine::ModelLoaded* model = timeline.model(first.model)) add_model(setup.rows, *model);
   for (std::size_t i = 1; i < runs.size(); ++i) {
