@@ -37,7 +37,7 @@ struct Scene {
   std::vector<Seq> seqs;
 };
 
-// Rounds the values of a position to what a cache of this type holds.
+// Rounds the values of a position as a cache of this type does.
 inline void round_to_cache(std::vector<float>& row, DType dtype) {
   if (dtype != DType::Q8_0) {
     for (float& x : row) x = stored(x, dtype);
