@@ -73,9 +73,8 @@ AddedTokens::Match AddedTokens::longest_at(const std::vector<Entry>& entries,
       return entry.text.size() > n ? static_cast<unsigned char>(entry.text[n]) : -1;
     };
     const int byte = static_cast<unsigned char>(text[n]);
-    const auto same = std::ranges::equal_range(low, high, byte, {}, byte_at);
-    low = same.begin();
-    high = same.end();
+    low = std::ranges::lower_bound(low, high, byte, {}, byte_at);
+    high = std::ranges::upper_bound(low, high, byte, {}, byte_at);
     if (low != high && low->text.size() == n + 1) longest = {low->token, n + 1};
   }
   return longest;

@@ -271,12 +271,12 @@ class SettingsReader {
   void note_added() {
     std::vector<std::string> not_applied;
     if (!added_->is(Kind::Object)) Fields(*added_, added_path_);  // refuses
-    for (const auto& [content, id] : added_->members) {
+    for (const auto& added : added_->members) {
       const bool is_same = std::ranges::any_of(settings_.tokens, [&](const ListedToken& listed) {
-        return listed.id && listed.token.content == content &&
-               id.text == std::to_string(*listed.id);
+        return listed.id && listed.token.content == added.first &&
+               added.second.text == std::to_string(*listed.id);
       });
-      if (!is_same) not_applied.push_back(in_quotes(content));
+      if (!is_same) not_applied.push_back(in_quotes(added.first));
     }
     note(added_path_, not_applied, kDecoderCounts);
   }
