@@ -18,11 +18,17 @@ const HeadAccuracies& measured_shares() {
   return shares;
 }
 
+/// Number of ranks that the tree asks for.
+int width_of(const RankTree& tree) {
+  int width = 0;
+  for (const int rank : tree.rank) width = std::max(width, rank + 1);
+  return width;
+}
+
 RankTree tree_of(const RecyclingOptions& options, const std::string& trees_dir) {
   if (options.tree == "own") return recycling_tree(options.rows, options.k);
   RankTree tree = find_rank_tree(options.tree, trees_dir);
-  int width = 0;
-  for (const int rank : tree.rank) width = std::max(width, rank + 1);
+  const int width = width_of(tree);
   if (width <= options.k) return tree;
   throw Error(ErrorCode::Usage,
               fmt::format("recycling: tree {}: found rank {}, expected ranks below k={}; raise k "
@@ -40,10 +46,8 @@ std::shared_ptr<SuccessorTable> table_for(const DecoderContext& context,
   return std::make_shared<SuccessorTable>(n_vocab, options.k, n_pairs);
 }
 
-/// The token before a row; -1: none.
-TokenId token_before(const Sequence& prefix, const TokenTree& tree, int row) {
-  const int parent = tree.parent[static_cast<std::size_t>(row)];
-  if (parent >= 0) return tree.token[static_cast<std::size_t>(parent)];
+/// The token before the last one; -1: none.
+TokenId second_last(const Sequence& prefix) {
   const auto tokens = prefix.tokens();
   return tokens.size() > 1 ? tokens[tokens.size() - 2] : -1;
 }
@@ -114,7 +118,10 @@ RecyclingDecoder::RecyclingDecoder(const DecoderContext& context, const Recyclin
       ranks_(tree_of(options, context.trees_dir)),
       learns_all_(options.learn == RecyclingOptions::Learn::All),
       table_(table_for(context, options)),
-      verifier_(context.sampling, context.uniforms) {}
+      verifier_(context.sampling, context.uniforms),
+      n_verified_(static_cast<std::size_t>(ranks_.max_depth())),
+      n_accepted_(n_verified_.size()),
+      n_of_rank_(static_cast<std::size_t>(width_of(ranks_))) {}
 
 Wants RecyclingDecoder::wants() const {
   Wants wants = verifier_.wants();
@@ -122,38 +129,25 @@ Wants RecyclingDecoder::wants() const {
   return wants;
 }
 
-bool RecyclingDecoder::ends(TokenId token) const {
-  return !limits_.ignore_eos && std::ranges::find(limits_.eos_ids, token) != limits_.eos_ids.end();
-}
-
 TokenTree RecyclingDecoder::propose(const Sequence& prefix) {
-  TokenTree tree;
-  tree.add(prefix.last(), -1, RowTag{});
-  row_of_.assign(static_cast<std::size_t>(ranks_.n_nodes()), -1);
-  const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
-  for (std::size_t node = 0; node < row_of_.size() && ranks_.depth[node] <= room; node++) {
-    const int above = ranks_.parent[node];
-    const int parent = above < 0 ? 0 : row_of_[static_cast<std::size_t>(above)];
-    if (parent < 0) continue;
-    const TokenId token = tree.token[static_cast<std::size_t>(parent)];
-    const auto successors = table_->of(token_before(prefix, tree, parent), token);
-    const auto rank = static_cast<std::size_t>(ranks_.rank[node]);
-    if (rank >= successors.size() || (parent > 0 && ends(token))) continue;
-    row_of_[node] =
-        tree.add(successors[rank], parent,
-                 RowTag{RowTag::Kind::Guess, static_cast<std::int16_t>(ranks_.depth[node]),
-                        static_cast<std::int16_t>(rank)});
-  }
-  n_guess_steps_ += tree.n_rows() > 1;
-  return tree;
+  tree_.clear();
+  tree_.add(prefix.last(), -1, RowTag{});
+  const std::span<const TokenId> ends = limits_.eos_ids;
+  add_successors(tree_, {.ranks = ranks_,
+                         .table = *table_,
+                         .before = second_last(prefix),
+                         .max_depth = room_left(prefix, limits_, target_.max_seq_len()) - 1,
+                         .end_ids = limits_.ignore_eos ? ends.first(0) : ends});
+  n_guess_steps_ += tree_.n_rows() > 1;
+  return tree_;
 }
 
 void RecyclingDecoder::learn(const Sequence& prefix,
                              const TokenTree& tree,
                              const StepOutput& out,
                              int row) {
-  table_->set(token_before(prefix, tree, row), tree.token[static_cast<std::size_t>(row)],
-              out.top_of(row));
+  table_->set(token_before(tree, row, second_last(prefix)),
+              tree.token[static_cast<std::size_t>(row)], out.top_of(row));
 }
 
 // The accepted rows are learned last: of several lists for one token the text's own is kept.
@@ -169,10 +163,31 @@ Decision RecyclingDecoder::verify(const Sequence& prefix,
 
 void RecyclingDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
   n_hit_steps_ += cut.emitted.size() > 1;
+  const std::vector<RowFate> fate = fates_of(tree_, cut);
+  std::vector<bool> has_guesses(fate.size());
+  for (std::size_t row = 1; row < fate.size(); row++) {
+    has_guesses[static_cast<std::size_t>(tree_.parent[row])] = true;
+    if (fate[row] != RowFate::Accepted) continue;
+    n_accepted_[static_cast<std::size_t>(tree_.tag[row].a - 1)]++;
+    n_of_rank_[static_cast<std::size_t>(tree_.tag[row].b)]++;
+  }
+  for (const int row : cut.path) {
+    const auto at = static_cast<std::size_t>(row);
+    if (has_guesses[at]) n_verified_[static_cast<std::size_t>(tree_.tag[at].a)]++;
+  }
 }
 
 std::map<std::string, std::int64_t> RecyclingDecoder::counts() const {
-  return {{"guess_steps", n_guess_steps_}, {"hit_steps", n_hit_steps_}};
+  std::map<std::string, std::int64_t> counts{{"guess_steps", n_guess_steps_},
+                                             {"hit_steps", n_hit_steps_}};
+  for (std::size_t depth = 0; depth < n_verified_.size(); depth++) {
+    const std::string name = fmt::format("depth_{}", depth + 1);
+    counts[name + "_judged"] = n_verified_[depth];
+    counts[name + "_accepted"] = n_accepted_[depth];
+  }
+  for (std::size_t rank = 0; rank < n_of_rank_.size(); rank++)
+    counts[fmt::format("rank_{}_accepted", rank)] = n_of_rank_[rank];
+  return counts;
 }
 
 std::map<std::string, double> RecyclingDecoder::figures() const {

@@ -17,7 +17,7 @@
 
 #include "engine/decode/decoder.h"
 #include "engine/decode/draft/rank_tree.h"
-#include "engine/decode/guess/successor_table.h"
+#include "engine/decode/guess/successor_tree.h"
 #include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
 
@@ -27,7 +27,7 @@ namespace engine {
 struct RecyclingOptions final : DecoderOptions {
   /// The rows of a step from which the table learns.
   enum class Learn { All, Accepted };
-  int rows = 8;
+  int rows = 4;
   int k = 8;
   std::string tree = "own";
   bool pairs = true;
@@ -62,7 +62,6 @@ class RecyclingDecoder : public Decoder {
   std::map<std::string, double> figures() const override;
 
  private:
-  bool ends(TokenId token) const;
   void learn(const Sequence& prefix, const TokenTree& tree, const StepOutput& out, int row);
   LanguageModel& target_;  // owned by the engine
   Limits limits_;
@@ -70,9 +69,13 @@ class RecyclingDecoder : public Decoder {
   bool learns_all_;
   std::shared_ptr<SuccessorTable> table_;
   Verifier verifier_;
-  std::vector<int> row_of_;  // [n_nodes of ranks_] the node's row in this step; -1: not proposed
+  TokenTree tree_;  // of the current step
   std::int64_t n_guess_steps_ = 0;
   std::int64_t n_hit_steps_ = 0;
+  std::vector<std::int64_t>
+      n_verified_;  // [depth of the tree] nodes whose guesses of this depth were verified
+  std::vector<std::int64_t> n_accepted_;  // [depth of the tree] accepted guesses
+  std::vector<std::int64_t> n_of_rank_;   // [ranks of the tree] accepted guesses
 };
 
 }  // namespace engine

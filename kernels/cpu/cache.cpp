@@ -9,11 +9,8 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
-<<<<<<< ours
 #include "kernels/cpu/op_times.h"
-=======
 #include "kernels/error.h"
->>>>>>> theirs
 
 namespace kernels::cpu {
 namespace {

@@ -123,6 +123,19 @@ TEST(Panels, empty_panels_name_the_decoder) {
               HasSubstr("AR has proposed no tokens so far, so it has no trajectory."));
 }
 
+TEST(Panels, pool_lists_the_successors_of_each_steps_token) {
+  Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.take(streams::one_run("recycling", 24));
+  shell.show(ui::Screen::Live);
+  gui.frame(shell);
+  ImGui::SetWindowFocus(ui::window_name(ui::Screen::Live, "pool", "").c_str());
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  EXPECT_THAT(gui.said(shell), HasSubstr("successors of the last token"));
+}
+
 TEST(Panels, draw_an_empty_stream) {
   draw_everything({});
 }
@@ -141,8 +154,8 @@ TEST(Panels, draw_a_run_cut_mid_step) {
 }
 
 TEST(Panels, draw_every_decoder) {
-  for (const char* decoder :
-       {"ar", "jacobi", "lookahead", "prompt-lookup", "suffix", "speculative", "mcsd", "fastcot"})
+  for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup", "suffix", "recycling",
+                              "speculative", "mcsd", "fastcot"})
     draw_everything(streams::one_run(decoder));
 }
 

@@ -9,7 +9,7 @@
 
 #include "engine/decode/decoder.h"
 #include "engine/decode/options.h"
-#include "engine/decode/stop_texts.h"
+#include "engine/decode/step/stop_texts.h"
 #include "engine/event/queue.h"
 
 namespace engine {

@@ -83,6 +83,21 @@ TEST(RecyclingTree, has_the_rows_asked_for_and_ranks_below_k) {
   }
 }
 
+TEST(SuccessorTree, shares_rows_with_guesses_of_another_source) {
+  SuccessorTable table(10, 2, 0);
+  table.set(-1, 1, Tokens{2, 3});
+  table.set(-1, 2, Tokens{4, 5});
+  TokenTree tree;
+  tree.add(1, -1, RowTag{});
+  for (const TokenId token : {2, 5, 9})  // a continuation found elsewhere
+    tree.add(token, tree.n_rows() - 1, RowTag{RowTag::Kind::Guess, 0, 0});
+  const RankTree ranks = rank_tree_of({{0}, {1}, {0, 0}, {0, 1}}, "of the test");
+  add_successors(tree,
+                 {.ranks = ranks, .table = table, .before = -1, .max_depth = 9, .end_ids = {}});
+  EXPECT_THAT(tree.token, ElementsAre(1, 2, 5, 9, 3, 4));
+  EXPECT_THAT(tree.parent, ElementsAre(-1, 0, 1, 2, 0, 1));
+}
+
 TEST(Recycling, without_guesses_it_is_plain_decoding) {
   ToyModel model({.vocab = 9, .context = 2, .seed = 3});
   for (const OptionValues& options :
@@ -209,8 +224,9 @@ TEST(Recycling, a_cycle_is_emitted_a_whole_path_at_a_time) {
   const Outcome outcome = run(model, {1}, job);
   const int depth = recycling_tree(8, 8).max_depth();
   EXPECT_LT(outcome.n_steps, 6 + 110 / (depth + 1) + 2);
-  EXPECT_EQ(outcome.metrics.at("guess_steps"), outcome.n_steps - 1)
-      << "the first step knows nothing";
+  // A token has successors once it was a row, so each of the six is unknown in at most one step.
+  EXPECT_GE(outcome.metrics.at("guess_steps"), outcome.n_steps - 6);
+  EXPECT_LT(outcome.metrics.at("guess_steps"), outcome.n_steps);
 }
 
 TEST(Recycling, nothing_is_guessed_after_an_end_token) {

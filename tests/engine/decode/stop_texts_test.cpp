@@ -1,5 +1,5 @@
 // Stop strings in text that arrives in pieces, compared with a search of the whole text.
-#include "engine/decode/stop_texts.h"
+#include "engine/decode/step/stop_texts.h"
 
 #include <algorithm>
 #include <limits>

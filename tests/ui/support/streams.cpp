@@ -182,8 +182,10 @@ struct Maker {
   }
 
   // Adds steps that draft a tree with `k_config` children at each depth. If `rejects`, verification is rejection
-  // sampling; otherwise it compares tokens.
-  void drafted(const std::vector<int>& k_config, bool rejects) {
+  // sampling; otherwise it compares tokens. Guesses have no draft model and no probabilities.
+  void drafted(const std::vector<int>& k_config,
+               bool rejects,
+               RowTag::Kind kind = RowTag::Kind::Draft) {
     while (left() > 0) {
       const int depth = std::min(static_cast<int>(k_config.size()), left() - 1);
       const int right = std::min(depth, std::max(0, pick(dice, depth + 3) - 1));
@@ -202,8 +204,7 @@ struct Maker {
           const int good = judged && d < right ? pick(dice, k_config[d]) : -1;
           std::vector<TokenId> siblings;
           for (int k = 0; k < k_config[d]; ++k) {
-            const RowTag tag{RowTag::Kind::Draft, static_cast<std::int16_t>(d + 1),
-                             static_cast<std::int16_t>(k)};
+            const RowTag tag{kind, static_cast<std::int16_t>(d + 1), static_cast<std::int16_t>(k)};
             siblings.push_back(k == good ? truth(done + d) : wrong_but(truth(done + d), siblings));
             const int row = add(tree, siblings.back(), parent, tag);
             fate.push_back(!judged     ? RowFate::Unused
@@ -226,6 +227,7 @@ struct Maker {
       status.push_back(depth == 0 ? TokenStatus::Plain : TokenStatus::Bonus);
       origin.push_back({});
       finish(std::move(tree), std::move(fate), std::move(status), std::move(origin), {});
+      if (kind != RowTag::Kind::Draft) continue;
       tell_draft(k_config, depth,
                  rejects ? std::move(rejection_details) : std::vector<RejectionDetail>{}, rejects);
     }
@@ -462,6 +464,8 @@ std::vector<Step> steps_of(const Story& story, const std::string& decoder, RunId
     maker.prompt_lookup();
   else if (decoder == "suffix")
     maker.suffix();
+  else if (decoder == "recycling")
+    maker.drafted({3, 2, 1}, false, RowTag::Kind::Guess);
   else if (decoder == "speculative")
     maker.drafted({1, 1, 1, 1}, false);
   else if (decoder == "mcsd")

@@ -23,7 +23,7 @@ struct Step {
   std::vector<engine::Event> events;  // StepBegun ... StepEnded, times unset
   engine::Nanoseconds cost = 0;
 };
-/// Returns the steps of a decoder ("ar", "jacobi", "lookahead", "prompt-lookup", "suffix", "speculative", "mcsd",
+/// Returns the steps of a decoder ("ar", "jacobi", "lookahead", "prompt-lookup", "suffix", "recycling", "speculative", "mcsd",
 /// "fastcot") over the story's answer.
 std::vector<Step> steps_of(const Story& story, const std::string& decoder, engine::RunId run);
 

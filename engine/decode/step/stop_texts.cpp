@@ -1,4 +1,4 @@
-#include "engine/decode/stop_texts.h"
+#include "engine/decode/step/stop_texts.h"
 
 #include <algorithm>
 #include <utility>
