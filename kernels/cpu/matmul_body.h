@@ -252,8 +252,50 @@ void multiply_panels(const MatmulCall& call, int first, int last) {
   }
 }
 
-// Prepares f32 activations block by block; values past k are 0. The parts divide the rows among
-// them.
+// Writes one row's input to n steps of k, at most 16, into a block of rows. `to` is the place of the first.
+template <class X>
+inline void store_column(const X (&lanes)[16], int n, int n_rows, X* to) {
+  if (n < 16) {
+    for (int j = 0; j < n; j++) to[j * n_rows] = lanes[j];
+    return;
+  }
+#pragma GCC unroll 16
+  for (int j = 0; j < 16; j++) to[j * n_rows] = lanes[j];
+}
+
+// Prepares activations block by block. The parts divide k among them, so they share few cache lines.
+// chunk(from, i, lanes) computes a row's input to steps [i, i + 16)
+template <class X, class Chunk>
+inline void prepare_blocks(const float* x,
+                           std::int64_t x_stride,
+                           int n_rows,
+                           int n_steps,
+                           int part,
+                           int n_parts,
+                           X* to,
+                           const Chunk& chunk) {
+  const int n_chunks = (n_steps + 15) / 16, n_blocks = n_blocks_of(n_rows);
+  const int first = 16 * block_begin(part, n_parts, n_chunks);
+  const int last = 16 * block_begin(part + 1, n_parts, n_chunks);
+  for (int block = 0; block < n_blocks; block++) {
+    const int begin = block_begin(block, n_blocks, n_rows);
+    const int rows = block_begin(block + 1, n_blocks, n_rows) - begin;
+    X* block_to = to + static_cast<std::int64_t>(begin) * n_steps;
+    for (int r = 0; r < rows; r++)
+      for (int i = first; i < last; i += 16) {
+        alignas(64) X lanes[16];
+        chunk(x + (begin + r) * x_stride, i, lanes);
+        store_column(lanes, n_steps - i < 16 ? n_steps - i : 16, rows,
+                     block_to + static_cast<std::int64_t>(i) * rows + r);
+      }
+  }
+}
+
+// 16 values from x + i, of which those from x + k are 0.
+inline F load_below(const float* x, int i, int k) {
+  return i + 16 <= k ? f_load(x + i) : f_load_part(x + i, k > i ? k - i : 0);
+}
+
 template <class Mul>
 void prepare_rows(const float* x,
                   std::int64_t x_stride,
@@ -262,24 +304,10 @@ void prepare_rows(const float* x,
                   int part,
                   int n_parts,
                   void* prepared) {
-  auto* to = static_cast<float*>(prepared);
-  const int steps = n_lines_of<Mul>(k) * Mul::kSteps;
-  const int n_blocks = n_blocks_of(n_rows);
-  for (int block = 0; block < n_blocks; block++) {
-    const int begin = block_begin(block, n_blocks, n_rows);
-    const int rows = block_begin(block + 1, n_blocks, n_rows) - begin;
-    float* block_to = to + static_cast<std::int64_t>(begin) * steps;
-    for (int r = 0; r < rows; r++) {
-      if ((begin + r) % n_parts != part) continue;
-      const float* from = x + (begin + r) * x_stride;
-      for (int i = 0; i < steps; i += 16) {
-        float lanes[16];
-        f_store(lanes, Mul::prepared(f_load_part(from + i, k - i > 0 ? k - i : 0)));
-        for (int j = 0; j < 16 && i + j < steps; j++)
-          block_to[static_cast<std::int64_t>(i + j) * rows + r] = lanes[j];
-      }
-    }
-  }
+  prepare_blocks(x, x_stride, n_rows, n_lines_of<Mul>(k) * Mul::kSteps, part, n_parts,
+                 static_cast<float*>(prepared), [k](const float* from, int i, float(&lanes)[16]) {
+                   f_store(lanes, Mul::prepared(load_below(from, i, k)));
+                 });
 }
 
 template <class Mul>

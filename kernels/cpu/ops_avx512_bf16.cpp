@@ -26,27 +26,13 @@ void prepare_pairs(const float* x,
                    int part,
                    int n_parts,
                    void* prepared) {
-  auto* to = static_cast<std::int32_t*>(prepared);
-  const int n_pairs = n_lines_of<MulPairs>(k);
-  const int n_blocks = n_blocks_of(n_rows);
-  for (int block = 0; block < n_blocks; block++) {
-    const int begin = block_begin(block, n_blocks, n_rows);
-    const int rows = block_begin(block + 1, n_blocks, n_rows) - begin;
-    std::int32_t* block_to = to + static_cast<std::int64_t>(begin) * n_pairs;
-    for (int r = 0; r < rows; r++) {
-      if ((begin + r) % n_parts != part) continue;
-      const float* from = x + (begin + r) * x_stride;
-      for (int i = 0; i < n_pairs; i += 16) {
-        const int left = k - 2 * i;
-        const F low = f_load_part(from + 2 * i, left);
-        const F high = f_load_part(from + 2 * i + 16, left > 16 ? left - 16 : 0);
-        alignas(64) std::int32_t pair[16];
-        _mm512_store_si512(pair, (__m512i)_mm512_cvtne2ps_pbh(high, low));
-        for (int j = 0; j < 16 && i + j < n_pairs; j++)
-          block_to[static_cast<std::int64_t>(i + j) * rows + r] = pair[j];
-      }
-    }
-  }
+  prepare_blocks(x, x_stride, n_rows, n_lines_of<MulPairs>(k), part, n_parts,
+                 static_cast<std::int32_t*>(prepared),
+                 [k](const float* from, int i, std::int32_t(&lanes)[16]) {
+                   const F low = load_below(from, 2 * i, k);
+                   const F high = load_below(from, 2 * i + 16, k);
+                   _mm512_store_si512(lanes, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+                 });
 }
 
 std::int64_t probe_pairs(std::int64_t rounds, float* result) {
