@@ -45,7 +45,7 @@ std::string gpu_line(const std::string& name, const kernels::GpuLoad& load) {
 
 }  // namespace
 
-int devices(bool json) {
+int devices(bool as_json) {
   nlohmann::json list = nlohmann::json::array();
   std::string lines;
   std::vector<std::vector<std::string>> rows = {{"device", "available", "memory", "kernels"}};
@@ -71,7 +71,7 @@ int devices(bool json) {
                         : "-",
                     device.ops.empty() ? "-" : device.ops});
   }
-  print(json ? dumped(list) : engine::aligned_table(rows) + lines);
+  print(as_json ? dumped(list) : engine::aligned_table(rows) + lines);
   return 0;
 }
 

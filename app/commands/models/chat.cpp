@@ -19,9 +19,9 @@ namespace {
 
 std::vector<engine::ChatMessage> messages_of(const ModelCommandOptions& options) {
   const ReadingInput reading(options.messages, "messages, a JSON array,");
-  const engine::Json json = engine::read_json_input(options.messages, options.limits);
+  const engine::Json input = engine::read_json_input(options.messages, options.limits);
   const engine::Json* list =
-      json.is(engine::JsonReader::Kind::Object) ? json.find("messages") : &json;
+      input.is(engine::JsonReader::Kind::Object) ? input.find("messages") : &input;
   const std::string place = engine::input_name(options.messages);
   auto messages = engine::messages_from(list ? *list : engine::Json(), place);
   engine::add_system_message(messages, options.system);

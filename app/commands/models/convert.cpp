@@ -54,7 +54,7 @@ std::optional<kernels::DType> dtype_of(std::optional<engine::GgmlType> type) {
   }
 }
 
-engine::WriteProgress shown_on(ProgressLine& line) {
+engine::WriteProgress progress_on(ProgressLine& line) {
   return [&line](std::int64_t done, std::int64_t total) {
     constexpr std::int64_t kMegabyte = 1'000'000;
     line.show(done / kMegabyte, total / kMegabyte, "MB");
@@ -74,7 +74,7 @@ void write_file(const engine::ModelFiles& files,
   engine::check_can_be_written(out);
   const engine::OutputLock lock = engine::OutputLock::beside(out);
   ProgressLine line("convert");
-  engine::write_gguf(files, out, type, shown_on(line), notices);
+  engine::write_gguf(files, out, type, progress_on(line), notices);
 }
 
 void write_folder(const engine::ModelFiles& files,
@@ -86,7 +86,7 @@ void write_folder(const engine::ModelFiles& files,
                                     {{.what = "the model", .path = files.path}});
   ProgressLine line("convert");
   try {
-    engine::write_directory(files, out, dtype, shown_on(line), notices);
+    engine::write_directory(files, out, dtype, progress_on(line), notices);
   } catch (const Error&) {
     folder.remove_written_files();
     throw;

@@ -86,7 +86,7 @@ double share(std::int64_t part, std::int64_t of) {
   return static_cast<double>(part) / static_cast<double>(of);
 }
 
-json to_json(const engine::CotReport& report, const CotOptions& options) {
+json json_of(const engine::CotReport& report, const CotOptions& options) {
   const std::map<std::string, std::int64_t> sums = summed(report);
   std::int64_t n_tokens = 0;
   json items = json::array();
@@ -233,7 +233,7 @@ int answer_all(const CotOptions& options,
   line.finish();
   std::string text;
   if (options.json) {
-    json document = to_json(report, options);
+    json document = json_of(report, options);
     run.add_run_info(document);
     text = dumped(document);
   } else {

@@ -76,7 +76,7 @@ void take_defaults(const TotOptions& options,
 }
 
 /// True if thoughts and evaluations have the distribution of plain decoding.
-bool is_lossless(const engine::TotSettings& settings) {
+bool search_is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
   engine::Sampling values = settings.thoughts;
   values.temperature = settings.value_temperature;
@@ -89,7 +89,7 @@ json ratio_json(double over, double under) {
 }
 
 /// Costs and rates, with both definitions of the acceptance rate.
-json to_json(const TotCost& cost) {
+json json_of(const TotCost& cost) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   return {{"calls", cost.n_calls},
           {"tokens", cost.n_tokens},
@@ -121,7 +121,7 @@ const char* name_of(engine::ThoughtFate fate) {
   return "";
 }
 
-json to_json(const TotItem& item) {
+json json_of(const TotItem& item) {
   json nodes = json::array();
   for (std::size_t i = 1; i < item.nodes.size(); i++) {
     const TotNode& node = item.nodes[i];
@@ -166,15 +166,15 @@ Costs costs_of(const engine::TotReport& report) {
   return costs;
 }
 
-json to_json(const engine::TotReport& report,
+json json_of(const engine::TotReport& report,
              const TotOptions& options,
              const engine::TotSettings& settings) {
   const Costs costs = costs_of(report);
-  json document = to_json(costs.searched());
+  json document = json_of(costs.searched());
   document.update({{"task", options.task},
                    {"data", engine::is_generated(options.task) ? "generated" : "real"},
                    {"decoder", options.decoder},
-                   {"lossless", is_lossless(settings)},
+                   {"lossless", search_is_lossless(settings)},
                    {"depth", settings.depth},
                    {"thoughts", settings.n_thoughts},
                    {"beam", settings.beam},
@@ -184,11 +184,11 @@ json to_json(const engine::TotReport& report,
                    {"n_correct", report.n_correct()},
                    {"complete", report.complete},
                    {"by_use",
-                    {{"thoughts", to_json(costs.thoughts)},
-                     {"values", to_json(costs.values)},
-                     {"answers", to_json(costs.answers)}}},
+                    {{"thoughts", json_of(costs.thoughts)},
+                     {"values", json_of(costs.values)},
+                     {"answers", json_of(costs.answers)}}},
                    {"items", json::array()}});
-  for (const TotItem& item : report.items) document["items"].push_back(to_json(item));
+  for (const TotItem& item : report.items) document["items"].push_back(json_of(item));
   return document;
 }
 
@@ -245,7 +245,7 @@ std::string summary_of(const engine::TotReport& report,
       "{} ({}), {}{}: {} of {} correct ({:.1f} %); depth {}, {} per node, beam {}\n{} generated in "
       "{}, and {}: {} tokens in {:.2f} s, {:.1f} tokens/s, {:.2f} tokens/step\n",
       options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
-      is_lossless(settings) ? "" : kNotLossless, report.n_correct(), report.items.size(),
+      search_is_lossless(settings) ? "" : kNotLossless, report.n_correct(), report.items.size(),
       100 * report.accuracy(), settings.depth, engine::counted(settings.n_thoughts, "thought"),
       settings.beam, engine::counted(n_thoughts, "thought"),
       engine::counted(costs.thoughts.n_calls, "part"),
@@ -301,7 +301,7 @@ int reason_tot(const TotOptions& given) {
   line.finish();
   std::string text;
   if (options.json) {
-    json document = to_json(report, options, settings);
+    json document = json_of(report, options, settings);
     run.add_run_info(document);
     text = dumped(document);
   } else {

@@ -116,13 +116,13 @@ TraceAnswer trace_convert(const std::string& from,
                                   engine::escaped(tables ? stem + "-*.csv" : to),
                                   engine::escaped(files.front())));
   }
-  Json json{{"from", engine::as_utf8(from)}, {"files", Json::array()}, {"notices", notices}};
+  Json object{{"from", engine::as_utf8(from)}, {"files", Json::array()}, {"notices", notices}};
   for (const std::string& file : files) {
     answer.text += "wrote " + engine::escaped(file) + "\n";
-    json["files"].push_back(engine::as_utf8(file));
+    object["files"].push_back(engine::as_utf8(file));
   }
   for (const std::string& notice : notices) answer.text += "note: " + notice + "\n";
-  answer.json = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  answer.json = object.dump(2, ' ', false, Json::error_handler_t::replace);
   return answer;
 }
 

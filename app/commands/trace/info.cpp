@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string document_text(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+std::string document_text(const Json& object) {
+  return object.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 /// How a run ended, in a word.
@@ -31,38 +31,39 @@ const char* state_of(const engine::RunRecord& run) {
 
 Json json_of(const engine::Timeline& timeline, const engine::RunRecord& run) {
   const engine::ModelLoaded* model = timeline.model(run.started.model);
-  Json json{{"run", run.id()}, {"decoder", engine::as_utf8(run.started.decoder)}};
+  Json object{{"run", run.id()}, {"decoder", engine::as_utf8(run.started.decoder)}};
   if (model)
-    json["model"] = engine::as_utf8(model->name), json["scale"] = engine::as_utf8(model->scale);
+    object["model"] = engine::as_utf8(model->name), object["scale"] = engine::as_utf8(model->scale);
   if (model)
-    json["dtype"] = engine::as_utf8(model->dtype), json["device"] = engine::as_utf8(model->device);
+    object["dtype"] = engine::as_utf8(model->dtype),
+    object["device"] = engine::as_utf8(model->device);
   if (model && !model->weights_hash.empty())
-    json["weights_hash"] = engine::as_utf8(model->weights_hash);
+    object["weights_hash"] = engine::as_utf8(model->weights_hash);
   if (const engine::ModelLoaded* draft = timeline.model(run.started.draft))
-    json["draft"] = engine::as_utf8(draft->name);
-  json["race"] = run.started.race;
-  json["seed"] = run.started.seed;
-  json["prompt_tokens"] = run.started.prompt_tokens.size();
-  json["approximate_prompt_tokens"] = run.started.n_approximate;
-  json["steps"] = run.totals.n_steps;
-  json["tokens"] = run.totals.n_tokens;
-  json["tokens_per_step"] = run.tokens_per_step();
-  json["tokens_per_second"] = run.tokens_per_second();
-  json["decode_ms"] = static_cast<double>(run.decode_compute()) / 1e6;
+    object["draft"] = engine::as_utf8(draft->name);
+  object["race"] = run.started.race;
+  object["seed"] = run.started.seed;
+  object["prompt_tokens"] = run.started.prompt_tokens.size();
+  object["approximate_prompt_tokens"] = run.started.n_approximate;
+  object["steps"] = run.totals.n_steps;
+  object["tokens"] = run.totals.n_tokens;
+  object["tokens_per_step"] = run.tokens_per_step();
+  object["tokens_per_second"] = run.tokens_per_second();
+  object["decode_ms"] = static_cast<double>(run.decode_compute()) / 1e6;
   const std::optional<double> speedup = timeline.speedup(run);
-  json["speedup"] = speedup ? Json(*speedup) : Json(nullptr);
-  json["payload_dropped"] = Json::array();
+  object["speedup"] = speedup ? Json(*speedup) : Json(nullptr);
+  object["payload_dropped"] = Json::array();
   for (const engine::PayloadDropped& drop : run.dropped) {
-    json["payload_dropped"].push_back({{"kind", engine::as_utf8(drop.kind)},
-                                       {"first_step", drop.first_step},
-                                       {"last_step", drop.last_step},
-                                       {"bytes", drop.n_bytes}});
+    object["payload_dropped"].push_back({{"kind", engine::as_utf8(drop.kind)},
+                                         {"first_step", drop.first_step},
+                                         {"last_step", drop.last_step},
+                                         {"bytes", drop.n_bytes}});
   }
-  json["state"] = state_of(run);
-  if (run.finished) json["stop_reason"] = engine::as_utf8(run.finished->stop_reason);
+  object["state"] = state_of(run);
+  if (run.finished) object["stop_reason"] = engine::as_utf8(run.finished->stop_reason);
   if (run.finished && run.finished->stop_reason == "stop_string")
-    json["stop_string"] = engine::as_utf8(run.finished->stop_string);
-  return json;
+    object["stop_string"] = engine::as_utf8(run.finished->stop_string);
+  return object;
 }
 
 /// The trees of thoughts of a recording. A tree without an answer was stopped or cut off.
@@ -241,27 +242,27 @@ Json json_of(const std::string& path,
              const std::vector<std::string>& notices) {
   const engine::RecordingReport& report = opened.report;
   const engine::Timeline& timeline = opened.timeline;
-  Json json{{"path", engine::as_utf8(path)},
-            {"type", "recording"},
-            {"version", report.version},
-            {"program_version", engine::as_utf8(report.program_version)},
-            {"unix_seconds", report.unix_seconds},
-            {"bytes", report.file_bytes},
-            {"events", report.n_events},
-            {"kinds", opened.kinds},
-            {"seconds", static_cast<double>(timeline.last_event()) / 1e9},
-            {"closed", report.closed},
-            {"incomplete_bytes", report.incomplete_bytes},
-            {"damaged", report.n_damaged},
-            {"unknown_kinds", report.n_unknown_kinds},
-            {"unknown_fields", report.n_unknown_fields},
-            {"inconsistent", timeline.n_inconsistent()},
-            {"runs", Json::array()},
-            {"notices", notices}};
+  Json object{{"path", engine::as_utf8(path)},
+              {"type", "recording"},
+              {"version", report.version},
+              {"program_version", engine::as_utf8(report.program_version)},
+              {"unix_seconds", report.unix_seconds},
+              {"bytes", report.file_bytes},
+              {"events", report.n_events},
+              {"kinds", opened.kinds},
+              {"seconds", static_cast<double>(timeline.last_event()) / 1e9},
+              {"closed", report.closed},
+              {"incomplete_bytes", report.incomplete_bytes},
+              {"damaged", report.n_damaged},
+              {"unknown_kinds", report.n_unknown_kinds},
+              {"unknown_fields", report.n_unknown_fields},
+              {"inconsistent", timeline.n_inconsistent()},
+              {"runs", Json::array()},
+              {"notices", notices}};
   for (const engine::RunRecord& run : timeline.runs())
-    json["runs"].push_back(json_of(timeline, run));
-  if (!timeline.searches().empty()) json["searches"] = searches_json(timeline);
-  return json;
+    object["runs"].push_back(json_of(timeline, run));
+  if (!timeline.searches().empty()) object["searches"] = searches_json(timeline);
+  return object;
 }
 
 TraceAnswer recording_answer(const std::string& path,
@@ -290,9 +291,9 @@ TraceAnswer recording_answer(const std::string& path,
 
   std::vector<std::string> notices = faults;
   notices.insert(notices.end(), drops.begin(), drops.end());
-  Json json = json_of(path, opened, notices);
-  if (validate) json["ok"] = answer.ok;
-  answer.json = document_text(json);
+  Json object = json_of(path, opened, notices);
+  if (validate) object["ok"] = answer.ok;
+  answer.json = document_text(object);
   return answer;
 }
 
@@ -368,24 +369,24 @@ TraceAnswer trace_answer(const std::string& path,
     compare_weights(model, hash, local_weights, notices);
   }
   for (const std::string& notice : notices) answer.text += "note: " + notice + "\n";
-  Json json{{"path", engine::as_utf8(path)},
-            {"type", "chrome-trace"},
-            {"profile", engine::as_utf8(check.profile)},
-            {"events", check.n_events},
-            {"processes", check.n_processes},
-            {"lanes", check.n_lanes},
-            {"slices", check.n_slices},
-            {"async", check.n_async},
-            {"instants", check.n_instants},
-            {"counters", check.n_counters},
-            {"flows", check.n_flows},
-            {"metadata", check.n_metadata},
-            {"milliseconds", check.last_us / 1e3},
-            {"n_problems", check.n_problems},
-            {"problems", problems},
-            {"notices", notices}};
-  if (validate) json["ok"] = answer.ok;
-  answer.json = document_text(json);
+  Json object{{"path", engine::as_utf8(path)},
+              {"type", "chrome-trace"},
+              {"profile", engine::as_utf8(check.profile)},
+              {"events", check.n_events},
+              {"processes", check.n_processes},
+              {"lanes", check.n_lanes},
+              {"slices", check.n_slices},
+              {"async", check.n_async},
+              {"instants", check.n_instants},
+              {"counters", check.n_counters},
+              {"flows", check.n_flows},
+              {"metadata", check.n_metadata},
+              {"milliseconds", check.last_us / 1e3},
+              {"n_problems", check.n_problems},
+              {"problems", problems},
+              {"notices", notices}};
+  if (validate) object["ok"] = answer.ok;
+  answer.json = document_text(object);
   return answer;
 }
 

@@ -73,13 +73,13 @@ constexpr Purpose kPurposes[] = {
      {"{0} of {1} was very good.", "how good {0} was! I still think of {1}.",
       "I have to tell you how good {0} was on {1}.", "on {1} I had {0}. It was good."}}};
 
-constexpr std::string_view kThings[] = {
+constexpr std::string_view kLetterThings[] = {
     "the lamp",   "the red book", "the cake",      "the letter",  "the small table", "the kite",
     "the basket", "the music",    "the new chair", "the concert", "the tulips",      "the photo",
     "the bottle", "the puzzle",   "the old map",   "the ticket",  "the white boat",  "the garden"};
 constexpr std::string_view kDays[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
                                       "Friday", "Saturday", "Sunday"};
-constexpr int kNames = 40;  // the first subjects are names
+constexpr int kNameSubjects = 40;  // the first subjects are names
 
 struct Letter {
   int purpose = 0, wording = 0;
@@ -93,7 +93,7 @@ struct Letter {
 };
 
 std::string some_name(Random& rng) {
-  return std::string(write_subjects()[rng.below(kNames)].phrase);
+  return std::string(write_subjects()[rng.below(kNameSubjects)].phrase);
 }
 
 ChatTurn letter_turn(std::string question, const Letter& letter, const Json& not_in_it) {
@@ -113,7 +113,7 @@ std::optional<ChatDialog> letter_dialog(Random& rng, Split split) {
   letter.close = rng.one_of({"Yours", "With best wishes", "Greetings", "Your friend"});
   letter.to = some_name(rng);
   letter.from = some_name(rng);
-  letter.thing = rng.pick(kThings);
+  letter.thing = rng.pick(kLetterThings);
   letter.day = rng.pick(kDays);
   if (letter.to == letter.from ||
       split_of_key("letter|" + std::to_string(letter.purpose) + "|" + letter.to + "|" +

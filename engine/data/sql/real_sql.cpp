@@ -14,16 +14,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Table {
+struct TableSchema {
   std::string name;
   std::vector<std::string> columns;
 };
 
-std::string spider_prompt(const std::vector<Table>& tables, const std::string& question) {
+std::string spider_prompt(const std::vector<TableSchema>& tables, const std::string& question) {
   std::string prompt =
       "### Instruction:\nCould you translate the following question into SQL. Please only generate "
       "SQL, don't include explanation in the answer. The SQL database has ";
-  for (const Table& table : tables)
+  for (const TableSchema& table : tables)
     prompt += "table named " + table.name + " with columns [" + joined(table.columns, ", ") + "], ";
   return prompt + "Question: " + question + "\n### Response:\n";
 }
@@ -31,8 +31,8 @@ std::string spider_prompt(const std::vector<Table>& tables, const std::string& q
 // --- advising ------------------------------------------------------------------------------------
 
 // Reads lines of "TABLE COLUMN".
-std::vector<Table> tables_of_fields(const std::string& path) {
-  std::vector<Table> tables;
+std::vector<TableSchema> tables_of_fields(const std::string& path) {
+  std::vector<TableSchema> tables;
   int number = 0;
   for (const std::string& line : split_text(read_whole_file(path), '\n')) {
     number++;
@@ -48,9 +48,9 @@ std::vector<Table> tables_of_fields(const std::string& path) {
 }
 
 // The tables that a query reads: an alias follows their names ("FROM COURSE AS COURSEalias0").
-std::vector<Table> tables_read(const std::vector<Table>& all, const std::string& sql) {
-  std::vector<Table> read;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(read), [&](const Table& table) {
+std::vector<TableSchema> tables_read(const std::vector<TableSchema>& all, const std::string& sql) {
+  std::vector<TableSchema> read;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(read), [&](const TableSchema& table) {
     return sql.find(" " + table.name + " AS ") != std::string::npos;
   });
   return read;
@@ -117,7 +117,7 @@ std::vector<std::string> statements_of(std::string_view text) {
 }
 
 struct DefogDatabase {
-  std::vector<Table> tables;
+  std::vector<TableSchema> tables;
   std::string script;
 };
 
