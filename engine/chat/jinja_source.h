@@ -1,4 +1,4 @@
-// Parts of Jinja's syntax that llama.cpp's lexer does not know, written in what it knows.
+// Rewrites parts of Jinja's syntax that llama.cpp's lexer does not read as parts that it reads.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace engine {
 ///   raw      {% raw %}a{{b}}{% endraw %} becomes {% if true %}{{ 'a{{b}}' }}{% endif %}
 ///   escapes  \u00e9, \x41, \101 and \a in strings become their characters. An unknown escape such as \d keeps its
 ///            backslash, as in Python
-/// What is not understood stays, so that the lexer refuses it with its place.
+/// Other parts stay unchanged, so that the lexer refuses them and names their place.
 std::string with_known_syntax(const std::string& text);
 
 /// Joins two neighbouring tokens "/" to the operator "//", which Arithmetic of jinja_strict.cpp computes.

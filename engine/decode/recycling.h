@@ -4,7 +4,7 @@
 //   lossless  greedy and coupled: token for token; rejection: in distribution
 //   needs     nothing; memory of a table [vocabulary, k]
 //   cost      1 target step of at most `rows` rows, and the k largest logits of each row
-//   differs   lists of pairs of tokens are asked before those of tokens (pairs); if a token occurs in
+//   differs   lists of pairs of tokens are looked up before those of tokens (pairs); if a token occurs in
 //             several rows of a step, the accepted row's list is kept (the paper leaves the order open); the
 //             trees are small ones, grown for a number of rows; no guesses follow an end token
 #pragma once

@@ -33,11 +33,11 @@ DecoderContext context_for(const RunModels& models,
           .draft_model = models.draft ? models.draft->model.get() : nullptr,
           .probe = request.probe,
           .draft_prompts = prompts,
-          .control = &models.target.control,
+          .control = models.target.control.get(),
           .draft_id = heads          ? heads->id
                       : models.draft ? models.draft->id
                                      : 0,
-          .successors = &models.target.successors,
+          .successors = models.target.successors.get(),
           .heads = heads ? heads->heads.get() : nullptr,
           .trees_dir = models.trees_dir,
           .heads_tree = heads ? heads->tree : "",

@@ -12,6 +12,7 @@
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
+#include "engine/decode/control/step_control.h"
 
 namespace engine {
 namespace {
@@ -135,7 +136,7 @@ void calibrate(LoadedModel& model) {
     times = measure_steps(*model.model, kMostMs, clock_ms);
     try_file([&] { write_times(path, key, times); });
   }
-  for (const StepTime& time : times) model.control.costs().add(time.n_rows, time.ms);
+  for (const StepTime& time : times) model.control->costs().add(time.n_rows, time.ms);
 }
 
 }  // namespace engine

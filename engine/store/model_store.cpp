@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/text.h"
+#include "engine/decode/control/step_control.h"
+#include "engine/decode/guess/successor_table.h"
 #include "engine/event/clock.h"
 #include "engine/store/memory_plan.h"
 #include "engine/store/weights_hash.h"
@@ -277,6 +279,8 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
   // memory in addition to the weights.
   loaded->weights_hash = weights_hash(loaded->files);
   loaded->model = Model::load(on, loaded->files, wanted.options);
+  loaded->control = std::make_shared<StepControl>();
+  loaded->successors = std::make_shared<KeptSuccessors>();
   loaded->id = ++n_loaded_;
   loaded->load_ms = static_cast<double>(now_ns() - wanted.begun) * 1e-6;
   if (models_.size() >= kMaxModels) unload_oldest(kept);

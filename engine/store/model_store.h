@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "engine/checkpoint/heads_files.h"
-#include "engine/decode/control/step_control.h"
-#include "engine/decode/guess/successor_table.h"
 #include "engine/event/event.h"
 #include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
@@ -24,7 +22,9 @@ struct GpuLoad;
 
 namespace engine {
 
-class EarlierTexts;  // engine/decode/guess/earlier_texts.h
+class EarlierTexts;    // engine/decode/guess/earlier_texts.h
+class KeptSuccessors;  // engine/decode/guess/successor_table.h
+class StepControl;     // engine/decode/control/step_control.h
 
 /// A model's name and loading options. Equal requests share one copy of the weights.
 struct ModelRequest {
@@ -72,9 +72,9 @@ struct LoadedModel {
   std::vector<std::unique_ptr<LoadedHeads>> heads;
 
   /// What all runs of this target know about the time of its steps and about guesses.
-  StepControl control = {};
+  std::shared_ptr<StepControl> control = {};
   bool is_timed = false;  // the time of its steps was measured or read (engine/store/calibration.h)
-  KeptSuccessors successors = {};  // shared by all runs of this target (recycling, keep=true)
+  std::shared_ptr<KeptSuccessors> successors = {};  // shared by all runs of this target (recycling)
   /// Texts of the runs of a session with this model; null: none are kept.
   std::shared_ptr<EarlierTexts> texts = {};
   // locked while a rank of Lookahead parallelism works: lanes that share the model take turns

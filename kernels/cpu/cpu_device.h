@@ -107,9 +107,9 @@ void add_matrix_ops(Ops& ops);
 void add_row_ops(Ops& ops);
 /// cache.cpp
 void add_cache_ops(Ops& ops);
-/// attention.cpp
+/// attention/attention.cpp
 void add_attention_ops(Ops& ops);
-/// attention_weights.cpp
+/// attention/weights.cpp
 void add_attention_weights_ops(Ops& ops);
 /// pick.cpp
 void add_pick_ops(Ops& ops);

@@ -1,7 +1,7 @@
 // The table of an instruction set's loops, except those of quantised products. Include it last.
 #pragma once
 
-#include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/attention/body.h"
 #include "kernels/cpu/matmul_body.h"
 #include "kernels/cpu/pick_body.h"
 #include "kernels/cpu/rows_body.h"

@@ -48,7 +48,7 @@ class SizeChooser {
   SizeChoice choose(std::span<const SizePlan> plans, double plain_ms = 0);
   /// Chooses a size that is kept for some steps; a plan has the tokens and the time of all of them.
   SizeChoice choose_lasting(std::span<const SizePlan> plans);
-  /// Reports what a step brought.
+  /// Reports the result of a step.
   /// @param plain_share  its expected time / the time of a plain step
   void came(int n_tokens, double plain_share);
 
@@ -111,11 +111,11 @@ struct WindowKnowledge final : LastingKnowledge {
   WindowKnowledge() : LastingKnowledge(false, 400) {}
 };
 
-/// The number of rows of one run's blocks or windows, chosen by what they bring.
+/// The number of rows of one run's blocks or windows, chosen by their tokens per time.
 ///   block   shrinks as its tokens become final; chosen when it is opened
 ///   window  keeps its size for as many steps as it has rows, because new guesses must be refined
 ///           before they can be right
-/// A row does not depend on the rows after it. So each block and window also tells what all smaller
+/// A row does not depend on the rows after it. So each block and window also shows what all smaller
 /// ones would have brought.
 class LastingSize {
  public:

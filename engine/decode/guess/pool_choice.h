@@ -3,10 +3,10 @@
 //   guesses  the n-grams form a tree; a node's probability follows from how often n-grams of its
 //            source and recency, with or without earlier hits, were right. The likeliest nodes are
 //            verified while their tokens are worth the time of their rows
-//   window   a column pays later, when an n-gram that only the window has found is accepted. These
-//            tokens, divided by the window's rows, are what a row is worth
-// An emitted token tells whether a guess was right, even if it was not verified. So guesses are learned
-// about at no cost, and no row is a choice too.
+//   window   a column pays later, when an n-gram that only the window has found is accepted. The
+//            value of a row is the number of these tokens per row of the window
+// An emitted token shows whether a guess was right, even if it was not verified. So the rates of guesses are
+// learned at no cost, also in steps without guesses.
 #pragma once
 
 #include <array>

@@ -219,7 +219,7 @@ void none_found(const Context& context) {
               false);
 }
 
-// What a run without an n-gram pool proposed: a continuation that prompt lookup or suffix decoding copied, or the
+// A proposal of a run without an n-gram pool: a continuation that prompt lookup or suffix decoding copied, or the
 // successors of the last token. The panel lists them, newest first.
 struct Found {
   engine::StepId step = 0;

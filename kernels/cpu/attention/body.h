@@ -1,4 +1,4 @@
-// Attention over a paged cache and a token tree: softmax(q k^T) v with online softmax, chunk by chunk (attention_chunk_body.h).
+// Attention over a paged cache and a token tree: softmax(q k^T) v with online softmax, chunk by chunk (chunk_body.h).
 // Chunk c is positions [64 c, 64 c + 64) and span s is positions [256 s, 256 s + 256), wherever they are stored. A query's
 // online softmax starts again in each span, and the results of its spans are joined in order (split-K, as in Flash-Decoding),
 // so threads can share the spans of a row without a change of its bits.
@@ -6,7 +6,7 @@
 // does not depend on where keys are stored. Rows whose chains agree in a chunk share the tile.
 #pragma once
 
-#include "kernels/cpu/attention_chunk_body.h"
+#include "kernels/cpu/attention/chunk_body.h"
 
 namespace kernels::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // Divides attention into items (some rows of one sequence, one kv head, a range of spans) and distributes them to threads. Any
 // division gives the same bits, because a row's sums do not depend on other rows and its spans are joined in order
-// (attention_body.h).
+// (body.h).
 #include <algorithm>
 #include <atomic>
 #include <vector>
