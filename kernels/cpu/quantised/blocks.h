@@ -1,6 +1,6 @@
 // The fast loops of quantised products (reference.h). A block of rows multiplies 16 outputs; its f32 sums stay in memory
 // between blocks of k, which leaves the registers to integer sums. All blocks of rows pass over a chunk of a panel while it is
-// in the first-level cache, and prefetch the next chunk in equal parts.
+// in the first-level cache, and prefetch the next chunk, each some blocks of it.
 //   Lanes   the instruction set: kRows (most rows of a block), kParts (registers for 16 outputs), and the operations of
 //           maddubs.h and vnni.h
 #pragma once
@@ -15,14 +15,15 @@ constexpr int kSummedBlocks = 16;  // most blocks of rows whose sums are kept fo
 
 constexpr std::int64_t kFarAhead = 8192;
 
-/// Memory to prefetch, some lines for each block of k.
-struct NextLines {
-  const char* at;
-  const char* end;
-  int lines;
+/// What a pass prefetches: the memory `distance` bytes after block `first` and after each `every`-th one from it.
+struct NextBlocks {
+  std::int64_t distance;
+  int first, every;
 };
-inline void prefetch_some(NextLines& ahead) {
-  for (int i = 0; i < ahead.lines && ahead.at < ahead.end; i++, ahead.at += 64) prefetch(ahead.at);
+template <class Q>
+inline void prefetch_block(const char* at) {
+#pragma GCC unroll 12
+  for (int line = 0; line < (Q::kBlockBytes + 63) / 64; line++) prefetch(at + 64 * line);
 }
 
 // Adds n_k blocks of a panel to sums [kRows, 16].
@@ -30,12 +31,15 @@ template <class Q, class Lanes, int kRows>
 void multiply_rows(const char* block,
                    const typename Lanes::template Input<Q>* x,
                    int n_k,
-                   NextLines ahead,
+                   NextBlocks next,
                    float* sums) {
   constexpr int kParts = Lanes::kParts, kWidth = kPanel / kParts;
   constexpr int kLines = Q::kLineBytes / 64 / Q::kGroups;  // of a group
   for (int b = 0; b < n_k; b++, block += Q::kBlockBytes, x += kRows) {
-    prefetch_some(ahead);
+    if (next.first-- == 0) {
+      prefetch_block<Q>(block + next.distance);
+      next.first += next.every;
+    }
     // The compiler must not keep the sums in registers: it would spill the integer sums instead.
     asm volatile("" ::: "memory");
 #pragma GCC unroll 2
@@ -71,7 +75,7 @@ void multiply_rows(const char* block,
 
 template <class Q, class Lanes>
 using RowsFunction =
-    void (*)(const char*, const typename Lanes::template Input<Q>*, int, NextLines, float*);
+    void (*)(const char*, const typename Lanes::template Input<Q>*, int, NextBlocks, float*);
 
 template <class Q, class Lanes, int kRows = Lanes::kRows>
 RowsFunction<Q, Lanes> rows_function(int n_rows) {
@@ -81,48 +85,61 @@ RowsFunction<Q, Lanes> rows_function(int n_rows) {
   return multiply_rows<Q, Lanes, kRows>;
 }
 
-// Multiplies blocks of rows [first_block, last_block) by one panel.
+// How some blocks of rows pass over a panel, chunk by chunk.
 template <class Q, class Lanes>
-void multiply_panel(const MatmulCall& call,
-                    int panel,
-                    const RowBlocks<Lanes::kRows>& rows,
-                    int first_block,
-                    int last_block) {
-  alignas(64) float sums[kSummedBlocks * Lanes::kRows * kPanel];
-  const int n_k = call.k / kBlock, n_passes = last_block - first_block;
-  const int n_chunks = (n_k + kChunkBlocks - 1) / kChunkBlocks;
-  const int first_row = rows.begin(first_block), n_rows = rows.begin(last_block) - first_row;
-  const char* at = static_cast<const char*>(call.panels) + panel * call.panel_bytes;
-  const auto* x = static_cast<const typename Lanes::template Input<Q>*>(call.prepared);
-  for (int i = 0; i < n_rows * kPanel; i++) sums[i] = 0;
-  for (int chunk = 0; chunk < n_chunks; chunk++) {
-    const int begin = block_begin(chunk, n_chunks, n_k);
-    const int size = block_begin(chunk + 1, n_chunks, n_k) - begin;
-    const std::int64_t bytes = static_cast<std::int64_t>(size) * Q::kBlockBytes;
-    // Each pass prefetches its part of the chunk after this one; a single pass, which is faster, looks further ahead.
-    const std::int64_t distance = n_passes == 1 && bytes < kFarAhead ? kFarAhead : bytes;
-    const std::int64_t part = (bytes / n_passes + 127) / 64 * 64;
-    const int lines = static_cast<int>((part / 64 + size - 1) / size);
-    for (int pass = 0; pass < n_passes; pass++) {
-      const int block = first_block + pass, row = rows.begin(block), count = rows.size(block);
-      const char* ahead = at + distance + pass * part;
-      rows_function<Q, Lanes>(count)(
-          at, x + static_cast<std::int64_t>(row) * n_k + static_cast<std::int64_t>(begin) * count,
-          size, {ahead, ahead + part, lines}, sums + (row - first_row) * kPanel);
+struct Passes {
+  using X = typename Lanes::template Input<Q>;
+  struct Pass {
+    RowsFunction<Q, Lanes> multiply;
+    const X* x;
+    int first_row, n_rows;
+  };
+  Pass pass[kSummedBlocks];
+  int n = 0, first_row = 0, n_rows = 0;
+  int n_k = 0, chunk = 0;     // blocks of a panel, and of a chunk but the last
+  std::int64_t distance = 0;  // of prefetching
+
+  Passes(const MatmulCall& call, const RowBlocks<Lanes::kRows>& rows, int first_block)
+      : first_row(rows.begin(first_block)), n_k(call.k / kBlock) {
+    for (; n < kSummedBlocks && first_block + n < rows.n; n++) {
+      const int row = rows.begin(first_block + n), count = rows.size(first_block + n);
+      const X* x = static_cast<const X*>(call.prepared) + static_cast<std::int64_t>(row) * n_k;
+      pass[n] = {rows_function<Q, Lanes>(count), x, row, count};
+      n_rows += count;
     }
-    at += bytes;
+    const int n_chunks = (n_k + kChunkBlocks - 1) / kChunkBlocks;
+    chunk = (n_k + n_chunks - 1) / n_chunks;
+    // A single pass reads the memory faster, so it looks further ahead.
+    const std::int64_t bytes = static_cast<std::int64_t>(chunk) * Q::kBlockBytes;
+    distance = n == 1 && bytes < kFarAhead ? kFarAhead : bytes;
   }
-  for (int r = 0; r < n_rows; r++)
-    write_sums(call, first_row + r, panel, f_load(sums + r * kPanel));
+};
+
+template <class Q, class Lanes>
+void multiply_panel(const MatmulCall& call, int panel, const Passes<Q, Lanes>& passes) {
+  alignas(64) float sums[kSummedBlocks * Lanes::kRows * kPanel];
+  for (int r = 0; r < passes.n_rows; r++) f_store(sums + r * kPanel, f_set(0));
+  const char* at = static_cast<const char*>(call.panels) + panel * call.panel_bytes;
+  for (int begin = 0; begin < passes.n_k; begin += passes.chunk) {
+    const int left = passes.n_k - begin, size = left < passes.chunk ? left : passes.chunk;
+    for (int i = 0; i < passes.n; i++) {
+      const auto& pass = passes.pass[i];
+      pass.multiply(at, pass.x + begin * pass.n_rows, size, {passes.distance, i, passes.n},
+                    sums + (pass.first_row - passes.first_row) * kPanel);
+    }
+    at += static_cast<std::int64_t>(size) * Q::kBlockBytes;
+  }
+  for (int r = 0; r < passes.n_rows; r++)
+    write_sums(call, passes.first_row + r, panel, f_load(sums + r * kPanel));
 }
 
 template <class Q, class Lanes>
 void multiply_quantised(const MatmulCall& call, int first, int last) {
   const RowBlocks<Lanes::kRows> rows(call.n_rows);
-  for (int panel = first; panel < last; panel++)
-    for (int block = 0; block < rows.n; block += kSummedBlocks)
-      multiply_panel<Q, Lanes>(call, panel, rows, block,
-                               block + kSummedBlocks < rows.n ? block + kSummedBlocks : rows.n);
+  for (int block = 0; block < rows.n; block += kSummedBlocks) {
+    const Passes<Q, Lanes> passes(call, rows, block);
+    for (int panel = first; panel < last; panel++) multiply_panel(call, panel, passes);
+  }
 }
 
 // Multiplies a chunk that stays in the first-level cache, with the fullest block of rows.
@@ -137,7 +154,7 @@ std::int64_t probe_quantised(std::int64_t rounds, float* result) {
   asm volatile("" : "+r"(chunk), "+r"(x) : "r"(sums) : "memory");
   const std::int64_t n = (rounds + kChunkBlocks - 1) / kChunkBlocks;
   for (std::int64_t i = 0; i < n; i++)
-    multiply_rows<Q, Lanes, Lanes::kRows>(chunk, x, kChunkBlocks, {chunk, chunk, 0}, sums);
+    multiply_rows<Q, Lanes, Lanes::kRows>(chunk, x, kChunkBlocks, {0, kChunkBlocks, 0}, sums);
   *result = sums[0];
   return n * kChunkBlocks * Lanes::kRows * kPanel * kBlock;
 }
