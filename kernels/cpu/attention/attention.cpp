@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kMostRows = 64;       // of an item: the state of more would not stay in the cache
 constexpr int kFewestRows = 4;      // of an item, if the spans alone do not occupy all threads
-constexpr int kItemsPerThread = 4;  // so that all threads finish at about the same time
+constexpr int kItemsPerThread = 8;  // so that all threads finish at about the same time
+constexpr int kLeastPerThread = 3;  // with fewer items, rows are divided too
 
 int parts_of(std::int64_t total, std::int64_t per_part) {
   return static_cast<int>((total + per_part - 1) / per_part);
@@ -60,8 +61,11 @@ class Division {
         by_seq_(plan),
         n_kv_heads_(call.n_kv_heads),
         floats_per_row_(std::int64_t{partial_floats} * (call.n_heads / call.n_kv_heads)) {
-    const int n_wanted = n_threads == 1 ? 1 : n_threads * kItemsPerThread;
-    n_wanted_ = parts_of(n_wanted, std::int64_t{n_kv_heads_} * by_seq_.n_seqs);
+    if (n_threads > 1) {
+      const std::int64_t n = std::int64_t{n_kv_heads_} * by_seq_.n_seqs;
+      n_wanted_ = parts_of(n_threads * kItemsPerThread, n);
+      n_least_ = parts_of(n_threads * kLeastPerThread, n);
+    }
     for (int s = 0; s < plan.n_seqs; s++)
       if (by_seq_.begin[s] < by_seq_.begin[s + 1]) add_sequence(s);
   }
@@ -88,7 +92,7 @@ class Division {
     const int n_parts =
         std::min(all.last_span - all.first_span, parts_of(n_wanted_, fewest_blocks));
     const int n_blocks =
-        std::clamp(parts_of(n_wanted_, n_parts), fewest_blocks, parts_of(n, kFewestRows));
+        std::clamp(parts_of(n_least_, n_parts), fewest_blocks, parts_of(n, kFewestRows));
     for (int b = 0; b < n_blocks; b++) {
       const auto first = static_cast<int>(std::int64_t{n} * b / n_blocks);
       AttentionItem block = all;
@@ -122,7 +126,7 @@ class Division {
   RowsBySequence by_seq_;
   int n_kv_heads_;
   std::int64_t floats_per_row_;
-  int n_wanted_ = 1;  // items of one sequence and one kv head
+  int n_wanted_ = 1, n_least_ = 1;  // items of one sequence and one kv head
   std::vector<Group> groups_;
   std::int64_t n_floats_ = 0;
   int most_rows_ = 0;
