@@ -29,9 +29,9 @@ struct SuffixOptions final : DecoderOptions {
   /// Tree: all likely continuations. Chain: the likeliest one.
   enum class Shape { Tree, Chain };
 
-  int n_tokens = 8;
-  double factor = 1;  // alpha
-  double min_p = 0.1;
+  int n_tokens = 12;
+  double factor = 2;  // alpha
+  double min_p = 0.2;
   Shape shape = Shape::Tree;
   bool earlier = true;
   int keep_tokens = 65'536;
