@@ -4,7 +4,7 @@
   shape.py report [--json]            every measure with its limit and the worst places
   shape.py check                      compares the measures with their limits; exit code 1 and a line for each limit that is exceeded
   shape.py undocumented [FOLDER]      public types and functions without a comment, as file:line: name
-  shape.py sample ROOM [--seed N] [--count N]
+  shape.py sample PLACE [--seed N] [--count N]
                                       comments, names and messages of a room (or of a folder or file), drawn at random, to be
                                       read by a person
   shape.py wording [FOLDER]           sentences in the old dialect, as file:line: text

@@ -134,4 +134,15 @@ TEST_F(Shape, a_seed_draws_the_same_phrases_again) {
   EXPECT_THAT(first, HasSubstr("[comment]"));
 }
 
+TEST_F(Shape, sample_draws_from_a_path) {
+  write("kernels/one.cpp", "// The comment of the first file, long enough.\nint one;\n");
+  write("kernels/two.cpp", "// The comment of the second file, long enough.\nint two;\n");
+  EXPECT_EQ(output_of("sample kernels/two.cpp"),
+            "kernels/two.cpp:1 [comment]\n    The comment of the second file, long enough.\n");
+  EXPECT_EQ(code_, 0);
+  EXPECT_THAT(output_of("sample kernels/three.cpp"),
+              HasSubstr("kernels/three.cpp: neither a room"));
+  EXPECT_EQ(code_, 1);
+}
+
 }  // namespace
