@@ -169,14 +169,15 @@ void multiply_tile(const Pass<typename Mul::X>& pass) {
 template <class Mul>
 using TileFunction = void (*)(const Pass<typename Mul::X>&);
 
-// Selects the instance for n_rows rows. It computes as many panels at a time as fit in registers,
-// or only one.
+// Selects the instance for n_rows rows and n_panels panels: one, two, or all that fit in registers.
 template <class Mul, int kRows = kMaxBlockRows>
-TileFunction<Mul> tile_function(int n_rows, bool one_panel) {
+TileFunction<Mul> tile_function(int n_rows, int n_panels) {
   if constexpr (kRows > 1) {
-    if (n_rows < kRows) return tile_function<Mul, kRows - 1>(n_rows, one_panel);
+    if (n_rows < kRows) return tile_function<Mul, kRows - 1>(n_rows, n_panels);
   }
-  if (one_panel) return multiply_tile<Mul, kRows, 1>;
+  if (n_panels == 1) return multiply_tile<Mul, kRows, 1>;
+  if constexpr (panels_per_pass(kRows) > 2)
+    if (n_panels == 2) return multiply_tile<Mul, kRows, 2>;
   return multiply_tile<Mul, kRows, panels_per_pass(kRows)>;
 }
 
@@ -226,7 +227,7 @@ class RowsTimesPanels {
     pass.first = piece == 0;
     pass.n_lines = n_lines;
     pass.ahead_bytes = block == first_ ? kPrefetchBytes : 0;
-    tile_function<Mul>(rows, n_panels == 1)(pass);
+    tile_function<Mul>(rows, n_panels)(pass);
   }
 
   const MatmulCall& call_;
@@ -248,6 +249,8 @@ void multiply_panels(const MatmulCall& call, int first, int last) {
                               n_blocks - block < together ? n_blocks : block + together);
     int panel = first;
     for (; panel + group <= last; panel += group) rows.multiply(panel, group);
+    if (group > 2)
+      for (; panel + 2 <= last; panel += 2) rows.multiply(panel, 2);
     for (; panel < last; panel++) rows.multiply(panel, 1);
   }
 }

@@ -99,14 +99,30 @@ void pack_quantised(Device& device, const QuantisedRows& w, int n, int k, DType 
   ensure(exact, "pack_quantised: the type cannot hold a value of the weights");
 }
 
-// Panels that a thread takes at a time: about 128 KiB, so that a preempted thread delays little; a multiple of the four
-// panels that a pass reads.
-int panels_per_turn(std::int64_t bytes, int n_panels, int n_threads) {
-  const int by_size = static_cast<int>(std::max<std::int64_t>(1, (128 << 10) / bytes));
-  const int by_share = std::max(1, n_panels / (n_threads * 3));
-  const int turn = std::min(by_size, by_share);
-  return turn < 4 ? turn : turn / 4 * 4;
-}
+/// The panels of a product, of which threads take some at a time: a fraction of the rest, so that all threads end together, at
+/// most 256 KiB, so that a preempted thread delays little, and at least some that are multiplied side by side.
+class Turns {
+ public:
+  Turns(int n_panels, std::int64_t panel_bytes, int n_threads, int least)
+      : n_panels_(n_panels),
+        n_parts_(2 * n_threads),
+        least_(least),
+        most_(static_cast<int>(std::max<std::int64_t>(least, (256 << 10) / panel_bytes))) {}
+  /// Takes panels [begin, end). @return  false if none is left
+  bool take(int& begin, int& end) {
+    begin = next_.load();
+    do {
+      if (begin >= n_panels_) return false;
+      const int share = std::clamp((n_panels_ - begin) / n_parts_, least_, most_);
+      end = std::min(n_panels_, begin + (share < 4 ? share : share / 4 * 4));
+    } while (!next_.compare_exchange_weak(begin, end));
+    return true;
+  }
+
+ private:
+  const int n_panels_, n_parts_, least_, most_;
+  std::atomic<int> next_{0};
+};
 
 void matmul(Device& device,
             const PackedMatrix& w,
@@ -139,15 +155,13 @@ void matmul(Device& device,
   // The caller prepares a few rows alone; all threads prepare many rows and then synchronise.
   const bool alone = std::int64_t{n_rows} * w.k <= 4096;
   if (alone) kernel.prepare(x, x_stride, n_rows, w.k, 0, 1, prepared);
-  const int turn = panels_per_turn(call.panel_bytes, n_panels, n_threads);
-  std::atomic<int> next{0};
+  Turns turns(n_panels, call.panel_bytes, n_threads, cached ? 2 : 1);
   cpu.pool().run([&](int thread) {
     if (!alone) {
       kernel.prepare(x, x_stride, n_rows, w.k, thread, n_threads, prepared);
       cpu.pool().barrier();
     }
-    for (int begin = next.fetch_add(turn); begin < n_panels; begin = next.fetch_add(turn))
-      kernel.multiply(call, begin, std::min(n_panels, begin + turn));
+    for (int begin, end; turns.take(begin, end);) kernel.multiply(call, begin, end);
   });
 }
 
