@@ -157,7 +157,7 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
 /// @param n_other  rows of the step without the window
 void LookaheadDecoder::choose_columns(int n_other) {
   n_columns_ = 0;
-  if (known_->chooser.plain_is_due()) return;
+  if (chooses_guesses_ && known_->chooser.plain_is_due()) return;
   n_columns_ = known_->choose_columns(most_.window, most_.window_size - 1, n_other, *control_);
 }
 

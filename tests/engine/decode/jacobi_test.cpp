@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/guess/textbook_jacobi.h"
 #include "engine/decode/jacobi.h"
 #include "engine/event/timeline/trajectory.h"
@@ -377,6 +378,34 @@ TEST(Trajectory, a_first_guess_may_be_correct) {
   const TrajectoryCounts counts = count_trajectory(points);
   EXPECT_EQ(counts.n_iterations, 1);
   EXPECT_EQ(counts.fast_forward, (std::vector<int>{3}));
+}
+
+TEST(Jacobi, a_chosen_block_changes_no_token) {
+  for (std::uint64_t seed = 0; seed < 40; seed++) {
+    ToyModel model({.vocab = 5, .context = 2, .seed = seed});
+    const double each = 0.5 * static_cast<double>(seed % 5);
+    StepControl control(CostModel([each](int rows) { return 10 + each * rows; }));
+    Job job = jacobi(1, seed % 3 ? "block" : "slide");
+    job.options["block"] = "auto";
+    job.control = &control;
+    job.limits.max_tokens = 100;
+    job.sampling.temperature = seed % 2 ? 0.9f : 0;
+    EXPECT_EQ(run(model, {1, 2}, job).tokens, run_ar(model, {1, 2}, job).tokens) << seed;
+  }
+}
+
+TEST(Jacobi, a_chosen_block_is_one_where_no_block_pays) {
+  ToyModel model({.vocab = 500, .context = 20, .seed = 5});
+  for (const char* refill : {"block", "slide"}) {
+    StepControl control(CostModel([](int rows) { return 10 + 2.0 * rows; }));
+    Job job = jacobi(1, refill);
+    job.options["block"] = "auto";
+    job.control = &control;
+    job.limits.max_tokens = 300;
+    const Outcome outcome = run(model, {1, 2}, job);
+    EXPECT_GE(outcome.counts.at("plain_steps"), 270) << refill;
+    EXPECT_LE(outcome.counts.at("rows"), 360) << refill;
+  }
 }
 
 }  // namespace

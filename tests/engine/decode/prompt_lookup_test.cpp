@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/prompt_lookup.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
@@ -75,6 +76,47 @@ TEST(PromptLookup, repeating_text_is_emitted_many_tokens_at_a_time) {
   const Outcome outcome = run(model, {1}, job);
   EXPECT_LT(outcome.n_steps, 30);
   for (const int n : outcome.emitted_per_step) EXPECT_LE(n, 33);
+}
+
+TEST(PromptLookup, chosen_numbers_of_tokens_change_no_token) {
+  for (std::uint64_t seed = 0; seed < 40; seed++) {
+    ToyModel model({.vocab = 5, .context = 2, .seed = seed});
+    const double each = 0.5 * static_cast<double>(seed % 5);
+    StepControl control(CostModel([each](int rows) { return 10 + each * rows; }));
+    Job job;
+    job.decoder = "prompt-lookup";
+    job.control = &control;
+    job.limits.max_tokens = 100;
+    job.sampling.temperature = seed % 2 ? 0.9f : 0;
+    EXPECT_EQ(run(model, {1, 2}, job).tokens, run_ar(model, {1, 2}, job).tokens) << seed;
+  }
+}
+
+// Matches of one token in random text: the guesses after them are wrong.
+TEST(PromptLookup, guesses_nothing_where_guesses_do_not_pay) {
+  ToyModel model({.vocab = 40, .context = 30, .seed = 4});
+  StepControl control(CostModel([](int rows) { return 10 + 2.0 * rows; }));
+  Job job;
+  job.decoder = "prompt-lookup";
+  job.control = &control;
+  job.limits.max_tokens = 300;
+  const Outcome outcome = run(model, {1, 2}, job);
+  EXPECT_GE(outcome.counts.at("plain_steps"), 0.9 * outcome.n_steps);
+  EXPECT_LE(outcome.metrics.at("rows"), 1.1 * outcome.n_steps);
+  EXPECT_GT(outcome.metrics.at("lookup_matches"), 200);
+}
+
+TEST(PromptLookup, a_given_number_of_tokens_holds) {
+  ToyModel model({.vocab = 6, .context = 1, .seed = 2});
+  StepControl steep(CostModel([](int rows) { return 10.0 * rows; }));
+  Job job;
+  job.decoder = "prompt-lookup";
+  job.options = {{"n_tokens", "4"}};
+  job.control = &steep;
+  job.limits.max_tokens = 60;
+  const Outcome outcome = run(model, {1}, job);
+  EXPECT_LE(outcome.n_steps, 25);
+  EXPECT_FALSE(outcome.counts.contains("sized_steps"));
 }
 
 }  // namespace
