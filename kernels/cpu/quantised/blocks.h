@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kChunkBlocks = 24;   // most blocks of k in a chunk
 constexpr int kSummedBlocks = 16;  // most blocks of rows whose sums are kept for a panel
+constexpr std::int64_t kFarAhead =
+    8192;  // least distance in bytes that a single pass prefetches ahead
 
-constexpr std::int64_t kFarAhead = 8192;
-
-/// What a pass prefetches: the memory `distance` bytes after block `first` and after each `every`-th one from it.
+/// A pass prefetches the block `distance` bytes after block `first`, and after each `every`-th block from it.
 struct NextBlocks {
   std::int64_t distance;
   int first, every;

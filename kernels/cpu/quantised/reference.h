@@ -150,14 +150,24 @@ inline I group_dots(const char* block, const Input<Q, false>& x, int group) {
   return i_load(dots);
 }
 
+// One rounding, which f_fma of vec_scalar.h does not promise.
+inline F fused(F a, F b, F c) {
+  float x[kPanel], y[kPanel], z[kPanel];
+  f_store(x, a);
+  f_store(y, b);
+  f_store(z, c);
+  for (int i = 0; i < kPanel; i++) z[i] = __builtin_fmaf(x[i], y[i], z[i]);
+  return f_load(z);
+}
+
 template <class Q>
 inline F add_block(F total, const char* block, const Input<Q, false>& x) {
   const char* values = block + Q::kLineBytes;
   for (int group = 0; group < Q::kGroups; group++, values += Q::kGroupBytes) {
     const F dots = f_of_int(group_dots<Q>(block, x, group));
-    total = f_fma(f_mul(dots, f_set(x.scale)), load_values<Q>(values), total);
+    total = fused(f_mul(dots, f_set(x.scale)), load_values<Q>(values), total);
     if constexpr (Q::kIs.minimum)
-      total = f_fma(load_values<Q>(values + Q::kValuesBytes),
+      total = fused(load_values<Q>(values + Q::kValuesBytes),
                     f_set(__builtin_bit_cast(float, x.words[Q::kFirstSum + group])), total);
   }
   return total;
