@@ -256,6 +256,8 @@ void Engine::start(const StartRun& command) {
     event.t = now_ns();
     events_.push(std::move(event));
   }
+  for (const RunBegun& run : runs)
+    if (auto notice = notice_of_sizes(run.request)) events_.push(*std::move(notice));
   try {
     begin_race(runs);
   } catch (...) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/decode/guess/earlier_texts.h"
+#include "engine/decode/verify/sampling.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/run/failure.h"
@@ -282,6 +283,15 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   return event;
 }
 
+std::optional<Notice> notice_of_sizes(const RunRequest& request) {
+  const ParsedOptions options = parse_options(request.decoder, request.options);
+  if (!rejects(request.sampling) || !options->chooses_sizes()) return std::nullopt;
+  return Notice{.t = now_ns(),
+                .text = request.decoder +
+                        ": sizes follow measured times, so with sampling=rejection the same seed "
+                        "may give another text; give sizes by hand for a text that repeats"};
+}
+
 RunFinished finished_event(const RunResult& result, RunId run) {
   RunFinished event;
   event.t = now_ns();
@@ -358,7 +368,10 @@ RunResult run_to_end(const RunModels& models,
                      EventSink* events,
                      const std::function<bool()>& stop,
                      const std::function<void(const Lane&)>& step) {
-  if (events) events->push(started_event(request, models, run));
+  if (events) {
+    events->push(started_event(request, models, run));
+    if (auto notice = notice_of_sizes(request)) events->push(*std::move(notice));
+  }
   int at_step = -1;
   try {
     return run_steps(models, request, run, events, stop, step, at_step);

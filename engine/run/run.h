@@ -169,6 +169,9 @@ RunResult result_of(const Lane& lane,
                     double prefill_ms);
 /// The event that opens a run, with its complete options.
 RunStarted started_event(const RunRequest& request, const RunModels& models, RunId run);
+/// A notice for a run whose tokens depend on measured times: under rejection sampling with chosen
+/// sizes the same seed may give another text. nullopt for other runs.
+std::optional<Notice> notice_of_sizes(const RunRequest& request);
 /// The event that closes a run.
 RunFinished finished_event(const RunResult& result, RunId run);
 
