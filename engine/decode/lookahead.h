@@ -67,7 +67,6 @@ struct LookaheadOptions final : DecoderOptions {
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
-  void check() const override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
   int n_ranks() const override { return ranks; }
   bool chooses_sizes() const override { return ranks == 1 && (!window || !n_guesses); }

@@ -9,8 +9,9 @@ namespace {
 
 constexpr int kPairs = 1 << 15;
 
-/// [depth][rank] share of nodes whose token was right, of those whose parent was accepted.
-const HeadAccuracies& measured_shares() {
+/// [depth][rank] assumed share of nodes whose token is right, of those whose parent was accepted: falling with the
+/// rank, equal at every depth. Only their order decides a tree's shape.
+const HeadAccuracies& assumed_shares() {
   static const HeadAccuracies shares = [] {
     const std::vector<double> first{.42, .10, .05, .03, .02, .015, .012, .01};
     return HeadAccuracies(8, first);
@@ -55,7 +56,7 @@ TokenId second_last(const Sequence& prefix) {
 }  // namespace
 
 RankTree recycling_tree(int n_rows, int k) {
-  HeadAccuracies shares = measured_shares();
+  HeadAccuracies shares = assumed_shares();
   for (std::vector<double>& ranks : shares)
     ranks.resize(std::min(ranks.size(), static_cast<std::size_t>(k)));
   RankTree tree = grow_rank_tree(shares, n_rows);
@@ -88,7 +89,7 @@ void RecyclingOptions::bind(OptionBinder& binder) {
   trees.insert(trees.end(), bundled_trees().begin(), bundled_trees().end());
   trees.push_back("none");
   binder.tree("tree", tree, std::move(trees),
-              "The tree of guesses, by rank: grown for `rows` rows from measured shares of right "
+              "The tree of guesses, by rank: grown for `rows` rows from assumed shares of right "
               "guesses ('own'), a bundled one, or a .json file. 'none' is plain decoding.");
   binder.flag(
       "pairs", pairs,

@@ -41,8 +41,7 @@ struct RecyclingOptions final : DecoderOptions {
   std::optional<TreeShape> draft_shape() const override;
 };
 
-/// The tree that `rows` and `k` ask for: grown from the shares of right guesses that were measured on real
-/// prompts, by depth and rank.
+/// The tree that `rows` and `k` ask for: grown from assumed shares of right guesses, by depth and rank.
 /// @param n_rows  including the last token's
 RankTree recycling_tree(int n_rows, int k);
 

@@ -192,8 +192,9 @@ void rank(Device& device,
   CpuDevice& cpu = cpu_of(device);
   for (Scratch& scratch : cpu.own) scratch.at_least(std::int64_t{n_valid} * 4);
   const auto n = static_cast<std::size_t>(n_valid);
-  const std::int64_t cost = (out ? 8 : 1) * std::int64_t{n_rows} * n_valid;
   const TimedOp timed(cpu, OpKind::Choice);
+  const std::int64_t n_logits = std::int64_t{n_rows} * n_valid;
+  const std::int64_t cost = out ? 8 * n_logits : n_logits / 8;
   split(cpu, n_rows, cost, [&](int begin, int end, int thread) {
     int* const near = reinterpret_cast<int*>(cpu.own[thread].at_least(0));
     for (int r = begin; r < end; r++)
