@@ -62,7 +62,8 @@ TEST(Describe, names_the_text_that_a_row_was_copied_from) {
     EXPECT_TRUE(has_fact(token, "from", words)) << step;
   }
   // A recording without sources still has the kind of text, from the row's tag.
-  EXPECT_EQ(ui::row_origin(engine::copied_tag(engine::GuessSource::Kind::Earlier, 3), false),
+  EXPECT_EQ(ui::row_origin(engine::copied_tag(engine::GuessSource::Kind::Earlier, 3),
+                           ui::Proposer::Other),
             "copied from an earlier text");
 }
 

@@ -124,11 +124,14 @@ class Delayed final : public Model {
   std::unique_ptr<SequenceCache> make_cache() override { return of_->make_cache(); }
   const ModelConfig& config() const override { return of_->config(); }
   kernels::DType dtype() const override { return of_->dtype(); }
+  kernels::DType matrix_type() const override { return of_->matrix_type(); }
+  const std::string& weight_type() const override { return of_->weight_type(); }
   const ModelScale& scale() const override { return of_->scale(); }
   const std::string& name() const override { return of_->name(); }
   const Tokenizer* tokenizer() const override { return of_->tokenizer(); }
   const ChatTemplate& chat_template() const override { return of_->chat_template(); }
   std::int64_t weight_bytes() const override { return of_->weight_bytes(); }
+  std::int64_t n_multiplied() const override { return of_->n_multiplied(); }
   std::int64_t cache_bytes() const override { return of_->cache_bytes(); }
   kernels::Device& device() const override { return of_->device(); }
   void read_cache(const SequenceCache& cache,
