@@ -60,6 +60,7 @@ DecoderInfo FastCotOptions::describe() {
       "next step confirms or replaces. A rationale may end early; the guesses then replace its "
       "rest.";
   info.reference = "Zhang et al. 2023, arXiv:2311.08263";
+  info.retired = {"adapt"};
   return info;
 }
 

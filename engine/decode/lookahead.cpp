@@ -44,6 +44,7 @@ DecoderInfo LookaheadOptions::describe() {
   info.reference = "Fu et al. 2024, arXiv:2402.02057";
   info.supports_rejection = true;
   info.reads_pool = true;
+  info.retired = {"adapt"};
   info.presets["paper"] = {{"window", "15"},         {"ngram_size", "5"}, {"n_guesses", "15"},
                            {"prompt_pool", "false"}, {"bonus", "false"},  {"merge", "false"},
                            {"advance", "one"}};

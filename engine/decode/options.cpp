@@ -257,6 +257,7 @@ ParsedOptions parsed(const DecoderInfo& info,
   for (const OptionInfo& option : info.options) known.push_back(option.name);
   for (const auto& [name, value] : given) {
     if (std::ranges::find(known, name) != known.end()) continue;
+    if (std::ranges::find(info.retired, name) != info.retired.end()) continue;
     throw Error(ErrorCode::Usage,
                 info.name + ": there is no option '" + name + "'; " +
                     (known.empty() ? "this decoder has none" : name_hint(name, known)));

@@ -47,6 +47,8 @@ struct DecoderInfo {
   /// The option values of each preset (a value of the option "preset"). They replace defaults;
   /// options given by name take precedence.
   std::map<std::string, OptionValues> presets;
+  /// Options of earlier versions: recordings and settings may have them. They have no effect.
+  std::vector<std::string> retired;
 };
 
 /// Size of the tree that one step drafts.

@@ -158,6 +158,18 @@ TEST(Registry, explicit_options_override_a_preset) {
   EXPECT_EQ(complete_options(decoder_named("lookahead"), values), values);
 }
 
+// Recordings and saved settings of earlier versions have them.
+TEST(Registry, retired_options_have_no_effect) {
+  for (const char* name : {"lookahead", "fastcot"}) {
+    const DecoderInfo& info = decoder_named(name);
+    EXPECT_EQ(complete_options(info, {{"adapt", "0"}}), complete_options(info, {}));
+  }
+  EXPECT_THAT(usage_error([] {
+                complete_options(decoder_named("jacobi"), {{"adapt", "0"}});
+              }),
+              HasSubstr("adapt"));
+}
+
 TEST(Registry, parses_options_into_typed_structs) {
   const ParsedOptions speculative = parse_options("speculative", {{"gamma", "7"}});
   EXPECT_EQ(dynamic_cast<const SpeculativeOptions&>(*speculative).gamma, 7);
