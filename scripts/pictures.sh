@@ -38,7 +38,8 @@ choice=$'Q: What does a piano have? Answer Choices: sound (A), pages (B), string
 
 picture() {
   case $1 in
-    compare) in_window --screen compare --screenshot "$pictures/compare.png" --scale 4x2 ;;
+    compare)  # the race that scripts/run.sh opens; scripts/get_model.sh smollm2 downloads the model
+      in_window --screen compare --screenshot "$pictures/compare.png" --model SmolLM2-135M-Instruct.Q4_1 ;;
     ar) page ar text - --prompt "$arithmetic" ;;
     jacobi) page jacobi trajectory - --max-tokens 16 --prompt "$arithmetic" ;;
     lookahead) page lookahead trajectory 14 --set window=5 --set ngram_size=4 --prompt "$arithmetic" ;;
