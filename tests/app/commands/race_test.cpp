@@ -109,7 +109,7 @@ TEST_F(CliRace, progress_advances_within_a_prompt) {
       run_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
                        "--max-tokens", "120", "--ignore-eos"},
                       100);
-  NEEDS(shown, "cannot make a pseudo-terminal");
+  NEEDS(shown.has_value(), "cannot make a pseudo-terminal");
   // The first and the complete progress line are always shown.
   EXPECT_NE(shown->find("prompt 1/2, ar, 0 tokens"), std::string::npos) << *shown;
   EXPECT_TRUE(std::regex_search(*shown, std::regex("prompt 2/2, (ar|lookahead), 120 tokens")))
@@ -119,7 +119,7 @@ TEST_F(CliRace, progress_advances_within_a_prompt) {
 TEST_F(CliRace, load_progress_shows_the_size_of_the_weights) {
   const std::optional<std::string> shown =
       run_on_terminal({"generate", "--prompt", "a", "--max-tokens", "1"}, 100);
-  NEEDS(shown, "cannot make a pseudo-terminal");
+  NEEDS(shown.has_value(), "cannot make a pseudo-terminal");
   const json info = json::parse(run("model info --json demo-target").out);
   const auto mb = info["parameters"].get<std::int64_t>() * 2 / kMB;  // bf16
   const std::string whole = "/" + std::to_string(mb) + " MB";
@@ -131,7 +131,7 @@ TEST_F(CliRace, progress_is_cut_at_the_terminal_width) {
       run_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
                        "--max-tokens", "4", "--ignore-eos"},
                       40);
-  NEEDS(shown, "cannot make a pseudo-terminal");
+  NEEDS(shown.has_value(), "cannot make a pseudo-terminal");
   const std::size_t begin = shown->find("compare ["), end = shown->find('\r', begin);
   ASSERT_NE(begin, std::string::npos) << *shown;
   ASSERT_NE(end, std::string::npos) << *shown;
