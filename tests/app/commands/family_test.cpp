@@ -62,7 +62,8 @@ TEST_F(CliFamily, the_consistency_model_converges_in_few_steps) {
   // Measured: 3.67 with blocks, 4.56 or 4.68 sliding, depending on the instruction set.
   for (const auto& [refill, least] :
        {std::pair<std::string, double>{"block", 3.5}, {"slide", 4.5}}) {
-    const auto greedy = race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill);
+    const std::string fixed = " --set block=16 --set refill=" + refill;
+    const auto greedy = race(lanes, fixed);
     expect_exact(greedy);
     EXPECT_GE(greedy.at("jacobi@demo-cllm")["tokens_per_step"].get<double>(), least) << refill;
     expect_exact(race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill + kDrawn));
