@@ -29,7 +29,7 @@ TEST_F(CliHeads, output_with_random_heads_equals_ar) {
   for (const std::string kind : {"medusa", "chimera"}) {
     const std::string dir = heads(kind);
     const std::string command = "generate --decoder " + kind + " --heads " + dir + kShort;
-    const json plain = document(command);
+    const json plain = document(command + " --set tree=own");
     EXPECT_EQ(plain["identical_to_ar"], true) << kind;
     EXPECT_EQ(plain["lossless"], true);
     EXPECT_EQ(plain["heads"], "my-" + kind);
@@ -126,7 +126,8 @@ TEST_F(CliHeads, a_tree_is_grown_for_a_row_count_or_row_costs) {
   EXPECT_EQ(grown["paths"].size(), 8u);
   EXPECT_EQ(grown["paths"][0], json::array({0}));
   // A tree file beside the heads belongs to them.
-  const json run_with = document("generate --decoder medusa --heads " + dir + kShort);
+  const json run_with =
+      document("generate --decoder medusa --set tree=own --heads " + dir + kShort);
   EXPECT_LE(run_with["metrics"]["rows_per_step"].get<double>(), 9);
   EXPECT_GT(run_with["metrics"]["rows_per_step"].get<double>(), 5);
 

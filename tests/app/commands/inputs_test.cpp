@@ -324,7 +324,7 @@ TEST_F(CliInputs, published_medusa_heads_are_opened) {
   config("");
   std::filesystem::copy(bundled + "/model.safetensors", heads + "/medusa_lm_head.safetensors");
   std::filesystem::copy(bundled + "/tree.json", heads + "/tree.json");
-  const std::string ask = " --prompt Anna --max-tokens 12 --json";
+  const std::string ask = " --set tree=own --prompt Anna --max-tokens 12 --json";
   const Outcome opened = run("generate --decoder medusa --heads " + heads + ask);
   ASSERT_EQ(opened.code, 0) << opened.err;
   EXPECT_NE(opened.err.find("the target is demo-target"), std::string::npos) << opened.err;

@@ -37,7 +37,7 @@ TEST_F(Cli, decoder_help_lists_its_options) {
 
 TEST_F(Cli, decoder_help_has_its_own_example_and_whole_numbers) {
   const std::string help = run("generate --decoder mcsd --help").out;
-  EXPECT_NE(help.find("generate --decoder mcsd --set k_config=2,1,1 --prompt"), std::string::npos)
+  EXPECT_NE(help.find("generate --decoder mcsd --set k_config=auto --prompt"), std::string::npos)
       << help;
   EXPECT_NE(help.find("(-1 to 1048576)"), std::string::npos) << help;
   EXPECT_NE(run("generate --decoder ar --help").out.find("--decoder lookahead --set window="),
@@ -500,7 +500,8 @@ TEST_F(Cli, no_free_descriptors_is_exit_4_and_one_line) {
 
 TEST_F(CliModel, generate_keeps_its_json_contract) {
   const Outcome outcome =
-      run("generate --decoder lookahead --prompt 'USER: hello ASSISTANT:' --max-tokens 24 --json");
+      run("generate --decoder lookahead --set window=2 --set n_guesses=4 --prompt 'USER: hello "
+          "ASSISTANT:' --max-tokens 24 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json result = json::parse(outcome.out);
   for (const char* field :

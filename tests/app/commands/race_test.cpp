@@ -439,7 +439,9 @@ TEST_F(CliRace, an_impossible_lane_is_refused_before_loading) {
 }
 
 TEST_F(CliRace, lookahead_ranks_give_equal_tokens_and_steps) {
-  const std::string common = " --prompt 'Anna has 3 apples.' --max-tokens 24 --threads 2 --json";
+  const std::string common =
+      " --prompt 'Anna has 3 apples.' --max-tokens 24 --threads 2 --json --set window=2 --set "
+      "ngram_size=3 --set n_guesses=4";
   for (const char* sampling : {"", " --temperature 0.8"}) {
     const auto generated = [&](const std::string& more) {
       const Outcome outcome = run("generate --decoder lookahead" + common + sampling + more);
@@ -545,7 +547,7 @@ TEST_F(CliRace, approximate_tokens_are_separate_and_exact_ones_checked) {
 }
 
 TEST_F(CliRace, reason_prints_answers_and_their_cost) {
-  const Outcome outcome = run("reason cot --task kb --count 3 --batch 3 --json");
+  const Outcome outcome = run("reason cot --task kb --count 3 --batch 3 --set window=10 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto found = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(found.at("n"), 3);
@@ -565,7 +567,7 @@ TEST_F(CliRace, reason_prints_answers_and_their_cost) {
   };
   EXPECT_NE(share("guesses_in_text"), share("text_in_guesses"))
       << "the two shares cannot be distinguished";
-  const std::string words = run("reason cot --task kb --count 3 --batch 3").out;
+  const std::string words = run("reason cot --task kb --count 3 --batch 3 --set window=10").out;
   EXPECT_NE(words.find("in the window's text: " + share("guesses_in_text")), std::string::npos);
   EXPECT_NE(words.find("guessed anywhere: " + share("text_in_guesses")), std::string::npos);
   // Each question is above the output, its right answer below.

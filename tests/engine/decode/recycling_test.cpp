@@ -132,14 +132,18 @@ class Replay {
         k_(std::stoi(job.options.at("k"))),
         pairs_(job.options.at("pairs") == "true"),
         all_(job.options.at("learn") == "all"),
-        ranks_(recycling_tree(std::stoi(job.options.at("rows")), k_)) {}
+        ranks_(recycling_tree(std::stoi(job.options.at("rows")), k_)),
+        end_(static_cast<int>(prompt.size()) + job.limits.max_tokens) {}
 
   void check(const Drafted& drafted) {
     const TokenTree& tree = drafted.tree;
     int n_expected = 1;
     std::vector<int> row_of;
+    const int room =
+        end_ - static_cast<int>(text_.size()) - 1;  // the last token is the model's own
     for (int node = 0; node < ranks_.n_nodes(); node++) {
       const auto at = static_cast<std::size_t>(node);
+      if (ranks_.depth[at] > room) break;
       const int parent = ranks_.parent[at] < 0 ? 0 : row_of[std::size_t(ranks_.parent[at])];
       row_of.push_back(-1);
       if (parent < 0) continue;
@@ -193,6 +197,7 @@ class Replay {
   int k_;
   bool pairs_, all_;
   RankTree ranks_;
+  int end_;  // length of the text at its token limit
   TokenTree tree_;
   std::map<TokenId, Tokens> of_token_;
   std::map<std::pair<TokenId, TokenId>, Tokens> of_pair_;

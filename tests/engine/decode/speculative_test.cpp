@@ -123,7 +123,7 @@ TEST(Speculative, a_chosen_length_follows_acceptance_and_cost) {
   const Outcome right = run(model, kPrompt, job);
   EXPECT_LE(right.n_steps, 30) << "at least four tokens a step";
   EXPECT_EQ(right.tokens, run_ar(model, kPrompt, job).tokens);
-  StepControl steep(CostModel([](int rows) { return 10.0 * rows; }));
+  StepControl steep(CostModel([](int rows) { return 10.0 * rows * rows; }));
   job.control = &steep;
   run(model, kPrompt, job);
   const Outcome none = run(model, kPrompt, job);

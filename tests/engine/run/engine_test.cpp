@@ -190,6 +190,7 @@ TEST_F(EngineThread, a_decoder_without_its_draft_fails_only_that_run) {
         << failed->message;
   }
   start.draft = "demo-draft";  // the model itself
+  start.lanes[1].options = {{"k_config", "2,1,1"}};
   commands.push(start);
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
   EXPECT_EQ(timeline.runs().back().acceptance_rate(),

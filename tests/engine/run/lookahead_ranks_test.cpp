@@ -198,7 +198,10 @@ TEST(LookaheadRanks, stop_at_any_length_and_any_eos_position) {
       for (int length = 1; length <= 24; length++) {
         Job job;
         job.decoder = "lookahead";
-        job.options = {{"ranks", std::to_string(n_ranks)}, {"window", "4"}, {"ngram_size", "4"}};
+        job.options = {{"ranks", std::to_string(n_ranks)},
+                       {"window", "4"},
+                       {"ngram_size", "4"},
+                       {"n_guesses", "4"}};
         job.limits.max_tokens = length;
         job.sampling.temperature = temperature;
         expect_equals_one_rank(ranks, prompt, job);

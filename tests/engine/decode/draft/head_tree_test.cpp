@@ -388,6 +388,7 @@ TEST(HeadTree, the_heads_tree_file_is_used_and_pruned) {
   ToyMedusa two(shape, 2);
   Job job;
   job.decoder = "medusa";
+  job.options = {{"tree", "own"}};
   job.heads = &two;
   const auto rows_of = [&](const Job& asked) {
     std::size_t most = 0;

@@ -256,6 +256,7 @@ TEST(Stepper, a_shared_forward_is_charged_by_rows) {
   Job job;
   Lane a = start(model, {1, 2}, job, 1);
   job.decoder = "jacobi";
+  job.options = {{"block", "16"}};
   Lane b = start(model, {1, 2}, job, 2);
   EventList events;
   Stepper stepper(model, &events);
