@@ -296,7 +296,7 @@ TEST_P(TransformerCatalogue, chimera_drafts_equal_those_after_a_fresh_prefill) {
   for (const char* drafting : {"chain", "branch"}) {
     Job plain;
     plain.decoder = "chimera";
-    plain.options = {{"drafting", drafting}};
+    plain.options = {{"drafting", drafting}, {"tree", "own"}};
     const Job job = with(plain, 20, coupled(1.0f, 3));
     const std::vector<TokenId> prompt = on().prompt(2);
     std::vector<TokenId> text = prompt;

@@ -43,6 +43,7 @@ const std::vector<Way>& lossless_ways() {
                                      {"recycling"},
                                      {"suffix"},
                                      {"speculative"},
+                                     {"speculative", {{"gamma", "4"}}},
                                      {"mcsd", {{"k_config", "2,2,1"}}},
                                      {"medusa"},
                                      {"medusa", {{"tree", "own"}}},

@@ -272,11 +272,12 @@ std::vector<Job> plain_settings() {
 int most_tokens(const Job& job) {
   OptionValues values = complete_options(decoder_named(job.decoder), job.options);
   // the largest sizes that "auto" chooses
-  const std::map<std::string, std::string> largest{{"block", "32"},  {"n_tokens", "32"},
-                                                   {"gamma", "16"},  {"k_config", "1,1,1,1,1"},
-                                                   {"window", "31"}, {"ngram_size", "6"}};
+  const std::map<std::string, std::string> largest{
+      {"block", "32"},  {"n_tokens", "32"},  {"gamma", "16"},   {"k_config", "1,1,1,1,1"},
+      {"window", "31"}, {"ngram_size", "6"}, {"n_guesses", "8"}};
   for (auto& [name, value] : values)
-    if (value == "auto" && name != "tree") value = largest.at(name);
+    if (const auto size = largest.find(name); value == "auto" && size != largest.end())
+      value = size->second;
   if (job.decoder == "ar") return 1;
   if (job.decoder == "jacobi") return std::stoi(values.at("block"));
   if (job.decoder == "fastcot")
@@ -287,7 +288,7 @@ int most_tokens(const Job& job) {
     return recycling_tree(std::stoi(values.at("rows")), std::stoi(values.at("k"))).max_depth() + 1;
   if (job.decoder == "recycling" || job.decoder == "medusa" || job.decoder == "chimera") {
     std::string tree = values.at("tree");
-    if (tree == "auto") return 6;  // at most five heads
+    if (tree == "auto") return 7;  // at most six heads
     if (tree == "own") tree = job.heads_tree.empty() ? "rows16" : job.heads_tree;
     return find_rank_tree(tree, kAssets + "/trees").max_depth() + 1;
   }

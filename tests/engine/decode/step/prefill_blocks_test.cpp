@@ -1,6 +1,7 @@
 // Prompts whose whole blocks are prefilled by cuBLAS (CUDA_PROMPTS=cublas), on every available CUDA
 // device: equal sequences have equal bits however they were prefilled, and every decoder gives the
 // output of plain decoding after them (T1, T2).
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -335,8 +336,10 @@ TEST_P(PromptDecoders, are_bit_identical_to_plain_decoding) {
 TEST_P(PromptDecoders, drafts_do_not_depend_on_the_drafts_prefill) {
   BlockModels& on = models_on(GetParam().device, GetParam().dtype);
   const auto all = text_of(600);
-  Job job = plain_settings()[7];
-  ASSERT_EQ(job.decoder, "speculative");
+  const std::vector<Job> jobs = plain_settings();
+  const auto speculative = std::ranges::find(jobs, "speculative", &Job::decoder);
+  ASSERT_NE(speculative, jobs.end());
+  Job job = *speculative;
   job.limits.max_tokens = 12;
   job.draft = on.draft.get();
   const std::vector<TokenId> prompt(all.begin(), all.begin() + 513);
