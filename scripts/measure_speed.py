@@ -137,7 +137,7 @@ def decoders(out):
     if "DECOSCOPE_DATA" not in os.environ:
         print("measure: DECOSCOPE_DATA is not set: no decoders are measured on real prompts", file=sys.stderr)
         return []
-    lanes = os.environ.get("DECOSCOPE_SPEED_DECODERS", "ar,jacobi,lookahead,prompt-lookup,fastcot")
+    lanes = os.environ.get("DECOSCOPE_SPEED_DECODERS", "ar,jacobi,lookahead,prompt-lookup,suffix,recycling,fastcot")
     table = []
     for dtype in ([], ["--dtype", "bf16"]):
         for name in ("mt_bench", "gsm8k", "humaneval"):

@@ -10,7 +10,7 @@ namespace engine {
 namespace {
 
 constexpr int kMaxRanks = 16;
-constexpr int kMostRows = 32;  // of a step whose guesses are chosen
+constexpr int kMostRows = 32;                       // of a step whose guesses are chosen
 constexpr StepId kFromPrompt = -1, kFromFile = -2;  // PoolNgram::born
 
 /// The row below `parent` with this token, among the rows from `from` on; -1: there is none.

@@ -139,7 +139,7 @@ struct Drafted {
   std::vector<float> q;                // [n_rows] draft probability of each token, or empty
   std::vector<DraftForward> forwards;  // of the draft model, in order; empty without one
   SizeDecision decision;
-  std::vector<GuessSource> sources;    // [n_rows], or empty if the decoder copies no text
+  std::vector<GuessSource> sources;  // [n_rows], or empty if the decoder copies no text
 };
 
 /// The state of a Jacobi block or of a window level after an iteration.
