@@ -31,6 +31,7 @@ struct Way {
 
 const std::vector<Way>& lossless_ways() {
   static const std::vector<Way> ways{{"lookahead"},
+                                     {"lookahead", {{"window", "2"}, {"n_guesses", "4"}}},
                                      {"lookahead", {{"bonus", "false"}, {"merge", "false"}}},
                                      {"lookahead", {{"ranks", "2"}}},
                                      {"jacobi"},
@@ -40,6 +41,7 @@ const std::vector<Way>& lossless_ways() {
                                      {"fastcot"},
                                      {"fastcot", {{"window", "10"}}},
                                      {"prompt-lookup"},
+                                     {"prompt-lookup", {{"n_tokens", "10"}}},
                                      {"recycling"},
                                      {"suffix"},
                                      {"speculative"},
