@@ -369,7 +369,8 @@ TEST_F(CliRounds, rejection_compares_no_tokens_and_reports_lane_speedup) {
 
 TEST_F(CliRounds, recorded_rows_are_timed_without_their_decoder) {
   const std::string race =
-      "--decoders jacobi,speculative,seed --max-tokens 12 --set gamma=4 --rows-alone ";
+      "--decoders jacobi,speculative,seed --max-tokens 12 --set gamma=4 --set block=16 "
+      "--rows-alone ";
   const json found = raced(race + "--repeat 2");
   for (const json& lane : found["summary"]) {
     EXPECT_EQ(lane["identical"], 5) << lane;
