@@ -197,25 +197,6 @@ inline void f_store_f16(std::uint16_t* p, F a) {
   constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a, kNearest));
 }
-inline U u_set(float x) {
-  return f_set(x);
-}
-inline U u_load(const float* p) {
-  return f_load(p);
-}
-inline void u_store(float* p, U a) {
-  f_store(p, a);
-}
-inline U u_load_f16(const std::uint16_t* p) {
-  return f_load_f16(p);
-}
-inline U u_low_bf16(const std::uint32_t* pairs) {
-  return f_bits(i_left<16>(i_load(pairs)));
-}
-template <int kSums>
-inline U u_high_bf16(const std::uint32_t* pairs) {
-  return f_bits(i_and(i_load(pairs), i_set(0xffff0000u)));
-}
 inline void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 }
@@ -225,3 +206,5 @@ inline void prefetch_to_l2(const void* p) {
 
 }  // namespace
 }  // namespace kernels::cpu
+
+#include "kernels/cpu/vec_whole_units.h"

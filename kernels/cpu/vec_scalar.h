@@ -302,27 +302,6 @@ inline void i_store_u16(std::uint16_t* p, I a) {
 inline void f_store_f16(std::uint16_t* p, F a) {
   f_store_f16_part(p, a, 16);
 }
-inline U u_set(float x) {
-  return f_set(x);
-}
-inline U u_load(const float* p) {
-  return f_load(p);
-}
-inline void u_store(float* p, U a) {
-  f_store(p, a);
-}
-inline U u_load_f16(const std::uint16_t* p) {
-  return f_load_f16(p);
-}
-/// The lower bf16 of each pair, as f32.
-inline U u_low_bf16(const std::uint32_t* pairs) {
-  return f_bits(i_left<16>(i_load(pairs)));
-}
-/// The upper bf16 of each pair, as f32.
-template <int kSums>
-inline U u_high_bf16(const std::uint32_t* pairs) {
-  return f_bits(i_and(i_load(pairs), i_set(0xffff0000u)));
-}
 inline void prefetch(const void* p) {
   __builtin_prefetch(p);
 }
@@ -335,3 +314,5 @@ inline void prefetch_to_l2(const void* p) {
 
 }  // namespace
 }  // namespace kernels::cpu
+
+#include "kernels/cpu/vec_whole_units.h"

@@ -23,8 +23,8 @@ struct SuccessorSource {
 TokenId token_before(const TokenTree& tree, int row, TokenId before);
 
 /// Adds guesses below row 0, breadth first: a node of rank r is the successor r of its parent's token. A node
-/// whose parent was not added, or whose successor is unknown, is left out. If the tree has the token below
-/// that parent already (from another source of guesses), that row stands for the node.
+/// whose parent was not added, or whose successor is unknown, is left out. If another source of guesses
+/// has already added the token below that parent, the node uses that row.
 void add_successors(TokenTree& tree, const SuccessorSource& source);
 
 }  // namespace engine

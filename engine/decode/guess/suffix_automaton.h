@@ -1,6 +1,6 @@
 // A suffix automaton (Blumer et al. 1985) of one or more texts of tokens, built token by token: a
-// compact form of their suffix trees. Each state stands for the strings that end at the same
-// places. So a walk from a state yields what followed a string, with exact counts.
+// compact form of their suffix trees. The strings that end at the same places share a state. The
+// edges of a state are the tokens that followed its strings, with exact counts.
 //   memory  at most two states and three edges per token: some 150 bytes
 //   time    an append walks over the suffixes that occurred before: few in usual texts, as many as
 //           the text has tokens if one token repeats
