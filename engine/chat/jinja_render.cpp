@@ -98,8 +98,7 @@ int line_of_shown(std::string_view message, const std::string& text) {
   const std::size_t end = message.find("...\n", begin == std::string_view::npos ? 0 : begin + 1);
   if (begin == std::string_view::npos || end == std::string_view::npos) return 0;
   std::string shown(message.substr(begin + 4, end - begin - 4));
-  constexpr std::string_view kBreak =
-      "\xE2\x86\xB5";  // replaces a line feed in the quoted source
+  constexpr std::string_view kBreak = "\xE2\x86\xB5";  // replaces a line feed in the quoted source
   for (std::size_t i = 0; (i = shown.find(kBreak, i)) != std::string::npos; i++)
     shown.replace(i, kBreak.size(), "\n");
   const std::size_t at = text.find(shown);

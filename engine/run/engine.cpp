@@ -287,6 +287,7 @@ void Engine::begin_race(const std::vector<RunBegun>& runs) {
   for (const RunBegun& run : runs) {
     LoadedModel& target = run.models.target;
     const Read& prompt = read.at(&target);
+    prepare_costs(run.models, run.request);  // not a part of the lane's time
     const Nanoseconds lane_begun = now_ns();
     RunModels models = run.models;
     models.texts = texts_of(target);

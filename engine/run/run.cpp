@@ -160,13 +160,17 @@ Sequence prefilled(Model& model,
   return sequence;
 }
 
+void prepare_costs(const RunModels& models, const RunRequest& request) {
+  if (parse_options(request.decoder, request.options)->chooses_sizes()) calibrate(models.target);
+}
+
 Lane lane_over(const RunModels& models,
                const RunRequest& request,
                RunId run,
                Sequence prompt,
                PromptCaches* prompts) {
+  prepare_costs(models, request);
   const ParsedOptions options = parse_options(request.decoder, request.options);
-  if (options->chooses_sizes()) calibrate(models.target);
   const DecoderContext context = context_for(models, request, prompts);
   return lane_of(run, models, request, options, std::move(prompt), make_decoder(*options, context),
                  context);
@@ -187,8 +191,8 @@ Lane make_lane(const RunModels& models,
                RunId run,
                const Sequence* shared,
                const std::function<bool(int, int)>& progress) {
+  prepare_costs(models, request);
   const ParsedOptions options = parse_options(request.decoder, request.options);
-  if (options->chooses_sizes()) calibrate(models.target);
   const DecoderContext context = context_for(models, request, nullptr);
   std::unique_ptr<Decoder> decoder = make_decoder(*options, context);
   std::unique_ptr<LookaheadRanks> ranks = ranks_for(models, request, options, context);
@@ -338,6 +342,7 @@ RunResult run_steps(const RunModels& models,
                     const std::function<void(const Lane&)>& step,
                     int& at_step) {
   Model& model = *models.target.model;
+  prepare_costs(models, request);  // not a part of the prefill's time
   const Nanoseconds start = now_ns();
   Lane lane = begin_lane(models, request, run, events, stop);
   const double prefill_ms = static_cast<double>(now_ns() - start) * 1e-6;

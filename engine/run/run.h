@@ -117,6 +117,10 @@ void stop_at(Lane& lane,
              std::vector<std::string> stops,
              StopReason reason);
 
+/// Measures the times of the target's steps, if the decoder chooses sizes by them and they are not known yet
+/// (engine/store/calibration.h). make_lane() and lane_over() do it too; called before, it is not a part of their time.
+/// @throws Error(Usage)  if the decoder refuses the request's options
+void prepare_costs(const RunModels& models, const RunRequest& request);
 /// Makes a lane that is ready for its first step: its prompt is prefilled and its decoder has
 /// begun.
 /// @param shared    a prefilled sequence with the same prompt, which is forked instead of a

@@ -110,6 +110,7 @@ TEST(WindowWithEngine, a_lane_with_a_draft_model_races_and_fills_its_panels) {
     shell.form().max_tokens = 24;
     shell.form().lanes = {ui::lane_with(shell.catalog(), "ar"),
                           ui::lane_with(shell.catalog(), "mcsd")};
+    shell.form().lanes[1].options["k_config"] = "2,1,1";
     IM_CHECK_STR_EQ(ui::why_not(shell.form(), shell.catalog(), true).c_str(), "");
     shell.show(ui::Screen::Compare);
     ctx->Yield(3);

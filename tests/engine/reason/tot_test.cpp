@@ -36,6 +36,7 @@ class Tot : public testing::Test {
     const auto questions = tot_questions(task, {.level = info.level, .count = 2}, 6, "");
     TotSettings settings;
     settings.decoder = decoder;
+    if (decoder == "mcsd") settings.options = {{"k_config", "2,1,1"}};
     settings.thoughts.temperature = temperature;
     settings.thoughts.seed = 3;
     settings.depth = 3;

@@ -56,7 +56,10 @@ TEST_F(EngineThread, a_run_copies_from_earlier_runs_and_no_lane_beside_it) {
 }
 
 TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar) {
-  commands.push(race({"ar", "speculative", "mcsd"}));
+  StartRun start = race({"ar", "speculative", "mcsd"});
+  start.lanes[1].options = {{"gamma", "4"}};
+  start.lanes[2].options = {{"k_config", "2,1,1"}};
+  commands.push(start);
   ASSERT_TRUE(until([&] { return n_over() == 3 && count<Agreement>() == 2; }));
   for (const RunRecord& run : timeline.runs()) {
     EXPECT_FALSE(run.failed) << run.failed->message;
