@@ -1,4 +1,5 @@
 // Races in the terminal: progress and the explanation of figures.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -371,12 +372,19 @@ TEST_F(CliRounds, recorded_rows_are_timed_without_their_decoder) {
   const std::string race =
       "--decoders jacobi,speculative,seed --max-tokens 12 --set gamma=4 --set block=16 "
       "--rows-alone ";
-  const json found = raced(race + "--repeat 2");
+  const auto plausible = [](const json& result) {
+    return std::ranges::all_of(result["summary"], [](const json& lane) {
+      const double share = lane["of_its_rows"].get<double>();
+      return share > 0.3 && share < 3;
+    });
+  };
+  json found = raced(race + "--repeat 2");
+  // Another program may slow down one of the two measurements.
+  for (int i = 0; i < 3 && !plausible(found); i++) found = raced(race + "--repeat 2");
+  EXPECT_TRUE(plausible(found)) << found["summary"];
   for (const json& lane : found["summary"]) {
     EXPECT_EQ(lane["identical"], 5) << lane;
     EXPECT_GT(lane["rows_ms"].get<double>(), 0) << lane;
-    EXPECT_GT(lane["of_its_rows"].get<double>(), 0.3) << lane;
-    EXPECT_LT(lane["of_its_rows"].get<double>(), 3) << lane;
     EXPECT_EQ(lane["drafting_ms"].get<double>() > 0, lane["decoder"] != "jacobi") << lane;
   }
   // Rows of several sequences in one forward cannot be repeated one sequence at a time.

@@ -41,6 +41,7 @@ class FailingGpu : public test::EngineThread {
   }
   static StartRun on(const std::string& device, int max_tokens) {
     StartRun start = race({"jacobi"}, max_tokens);
+    start.lanes.front().options["block"] = "8";
     start.device = device;
     return start;
   }
