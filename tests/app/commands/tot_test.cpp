@@ -119,7 +119,8 @@ TEST_F(CliTot, an_item_holds_all_generations_in_search_order) {
 TEST_F(CliTot, a_drafting_decoder_finds_the_same_tree_faster) {
   const std::string ask = "reason tot --count 2 --depth 2 --decoder ";
   json ar = document(ask + "ar");
-  for (const char* decoder : {"speculative", "mcsd --batch 3", "seed"}) {
+  for (const char* decoder : {"speculative --set gamma=4", "mcsd --batch 3 --set k_config=2,1,1",
+                              "seed --set k_config=2,1,1"}) {
     json drafted = document(ask + decoder);
     for (std::size_t i = 0; i < 2; i++) {
       EXPECT_LT(drafted["items"][i]["steps"], ar["items"][i]["steps"]) << decoder;

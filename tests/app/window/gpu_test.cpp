@@ -73,6 +73,7 @@ void one_step_on_the_gpu(ImGuiTestContext* ctx,
   form.device = "cuda:emulated";
   form.scale = "1x1";
   form.live = ui::lane_with(shell.catalog(), decoder);
+  form.live.options[decoder == "jacobi" ? "block" : "gamma"] = "4";
   form.max_tokens = max_tokens;
   form.ignore_eos = form.start_held = true;
   ctx->Yield(3);
