@@ -114,4 +114,22 @@ std::vector<TensorSpec> tensors_of(const ModelConfig& config) {
   return tensors;
 }
 
+const char* name_of(RopeConfig::Type type) {
+  switch (type) {
+    case RopeConfig::Type::Default:
+      return "default";
+    case RopeConfig::Type::Linear:
+      return "linear";
+    case RopeConfig::Type::Dynamic:
+      return "dynamic";
+    case RopeConfig::Type::Yarn:
+      return "yarn";
+    case RopeConfig::Type::Llama3:
+      return "llama3";
+    case RopeConfig::Type::Longrope:
+      return "longrope";
+  }
+  return "?";
+}
+
 }  // namespace engine

@@ -114,24 +114,6 @@ std::vector<double> frequencies_of_all(const RopeConfig& rope, int head_dim, int
 
 }  // namespace
 
-const char* name_of(RopeConfig::Type type) {
-  switch (type) {
-    case RopeConfig::Type::Default:
-      return "default";
-    case RopeConfig::Type::Linear:
-      return "linear";
-    case RopeConfig::Type::Dynamic:
-      return "dynamic";
-    case RopeConfig::Type::Yarn:
-      return "yarn";
-    case RopeConfig::Type::Llama3:
-      return "llama3";
-    case RopeConfig::Type::Longrope:
-      return "longrope";
-  }
-  return "?";
-}
-
 int RopeConfig::rotation_key(int n_prompt) const {
   if (n_prompt <= original_max_seq_len) return 0;
   if (type == Type::Dynamic) return n_prompt;
