@@ -108,7 +108,7 @@ class Tree:
     def build(self, target):
         emulated = "emulated" in target
         folder = "emulated" if emulated else "plain"
-        command = ["scripts/build.sh", "release", "--folder", folder, "--target", target, "-DWITH_UI=OFF", "-DWITH_CUDA=OFF"]
+        command = ["scripts/build.sh", "tests", "--folder", folder, "--target", target, "-DWITH_UI=OFF", "-DWITH_CUDA=OFF"]
         if not emulated:
             command.append("-DCUDA_EMULATION=OFF")
         done = run(command, cwd=self.path)
