@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/chat/chat_template.h"
+#include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/tokenizer/tokenizer_path.h"
@@ -34,15 +35,25 @@ void open_tokenizer_file(const std::uint8_t* data, std::size_t size) {
   }
 }
 
-void dequantise_all(const TensorSource& tensors) {
-  constexpr std::int64_t kMost = 1 << 16;
+void read_all(const TensorSource& tensors) {
   for (const std::string& name : tensors.names()) {
     try {
-      const Tensor tensor = tensors.read(name);
-      if (tensor.n_elements() <= kMost) static_cast<void>(f32_of(tensor));
+      static_cast<void>(f32_of(tensors.read(name)));
+      static_cast<void>(tensors.quantised(name));
     } catch (const kernels::Error&) {
       continue;
     }
+  }
+}
+
+// Decodes every tensor, also those that no model has.
+void decode_all(const GgufFile& file) {
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (!tensor.type->readable) continue;
+    const auto type = static_cast<GgmlType>(tensor.type->number);
+    std::vector<float> values(static_cast<std::size_t>(tensor.n_elements()));
+    dequantise(type, tensor.bytes, values.data());
+    if (is_quantised(type)) static_cast<void>(unpack(type, tensor.bytes, tensor.shape));
   }
 }
 
@@ -51,13 +62,17 @@ void dequantise_all(const TensorSource& tensors) {
 void fuzz_gguf(const std::uint8_t* data, std::size_t size) {
   const MemoryFile file(data, size);
   try {
+    decode_all(*GgufFile::open(file.path()));
+  } catch (const kernels::Error&) {
+    return;  // the readers below open the file in the same way
+  }
+  try {
     std::vector<std::string> notices;
     use(*open_tokenizer_at(file.path(), {}, notices));
   } catch (const kernels::Error&) {
   }
   try {
-    const ModelFiles files = open_model(file.path(), {.needs_tokenizer = false});
-    dequantise_all(*files.tensors);
+    read_all(*open_model(file.path(), {.needs_tokenizer = false}).tensors);
   } catch (const kernels::Error&) {
   }
 }

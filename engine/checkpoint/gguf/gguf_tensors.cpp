@@ -140,6 +140,7 @@ Tensor with_separate_pairs(const Tensor& tensor, int n_heads) {
 // The same for an array with equally many values per row.
 template <class T>
 void separate_pairs_of(std::vector<T>& values, std::int64_t n_rows, int n_heads) {
+  if (values.empty()) return;
   std::vector<T> moved(values.size());
   const auto n = static_cast<std::size_t>(n_rows);
   separate_pairs(reinterpret_cast<const char*>(values.data()),
