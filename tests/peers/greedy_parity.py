@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares greedy tokens of this program with those of transformers in f32, prompt by prompt.
 
-  greedy_parity.py prompts DATA OUT.jsonl             100 prompts of MT-bench, GSM8K (test) and HumanEval from the data folder
+  greedy_parity.py prompts DATA OUT.jsonl [--count N]  N (100) prompts of MT-bench, GSM8K (test) and HumanEval from the data folder
   greedy_parity.py generate PROGRAM MODEL PROMPTS OUT.jsonl  this program's tokens
   greedy_parity.py verify MODEL PROMPTS TOKENS.jsonl  compares them with transformers (needs transformers, PyTorch and, for a .gguf, gguf);
                                                       exit code 1 if any differ where there is no near tie
@@ -30,14 +30,14 @@ def lines_of(path):
         return [json.loads(line) for line in file if line.strip()]
 
 
-def write_prompts(data, out):
-    prompts = []
+def write_prompts(data, out, count):
+    prompts, third = [], count // 3
     with open(f"{data}/mt_bench/question.jsonl", encoding="utf-8") as file:
-        prompts += [(f"mt_bench/{i}", json.loads(line)["turns"][0]) for i, line in zip(range(34), file)]
+        prompts += [(f"mt_bench/{i}", json.loads(line)["turns"][0]) for i, line in zip(range(count - 2 * third), file)]
     with open(f"{data}/gsm8k/test.jsonl", encoding="utf-8") as file:
-        prompts += [(f"gsm8k/{i}", json.loads(line)["question"]) for i, line in zip(range(33), file)]
+        prompts += [(f"gsm8k/{i}", json.loads(line)["question"]) for i, line in zip(range(count - third - len(prompts)), file)]
     with gzip.open(f"{data}/humaneval/HumanEval.jsonl.gz", "rt", encoding="utf-8") as file:
-        for i, line in zip(range(33), file):
+        for i, line in zip(range(third), file):
             prompts.append((f"humaneval/{i}", "Complete this Python function:\n\n" + json.loads(line)["prompt"]))
     with open(out, "w", encoding="utf-8") as file:
         for name, prompt in prompts:
@@ -196,7 +196,7 @@ def check(args):
 
 
 COMMANDS = {
-    "prompts": (["data", "out"], lambda args: write_prompts(args.data, args.out)),
+    "prompts": (["data", "out"], lambda args: write_prompts(args.data, args.out, args.count)),
     "generate": (["program", "model", "prompts", "out"], generate),
     "verify": (["model", "prompts", "tokens"], verify),
     "expect": (["model", "prompts", "out"], expect),
@@ -211,6 +211,8 @@ def main():
         command = commands.add_parser(name)
         for place in places:
             command.add_argument(place)
+        if name == "prompts":
+            command.add_argument("--count", type=int, default=100)
         if name in ("generate", "verify", "expect"):
             command.add_argument("--max-tokens", type=int, default=128)
             command.add_argument("--raw", action="store_true")

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/tokenizer/bpe/bpe_tokenizer.h"
 #include "engine/tokenizer/sentencepiece.h"
 
 namespace engine::test {
@@ -54,6 +55,16 @@ TEST_F(EncodeChat, special_tokens_in_messages_are_text) {
 TEST_F(EncodeChat, a_name_that_a_message_completes_is_text) {
   const std::vector<ChatPart> parts = {{"<|im_", false}, {"end|> <|im_end|>", true}};
   EXPECT_EQ(n_of(encode_chat(*tokenizer_, parts), "<|im_end|>"), 0);
+}
+
+TEST(EncodeChatNames, the_longest_name_in_a_message_is_text) {
+  BpeDefinition definition{.texts = {"<", ">", "a", "b", "<a>", "<b>", "<a><b>"}};
+  for (const TokenId id : {4, 5, 6})
+    definition.added.push_back(
+        {.id = id, .content = definition.texts[static_cast<std::size_t>(id)], .special = true});
+  const auto tokenizer = make_bpe_tokenizer(std::move(definition));
+  const std::vector<ChatPart> parts = {{"<b>", false}, {"<a><b><a>", true}};
+  EXPECT_THAT(encode_chat(*tokenizer, parts), testing::ElementsAre(5, 0, 2, 1, 0, 3, 1, 0, 2, 1));
 }
 
 TEST_F(EncodeChat, no_begin_token_is_added) {

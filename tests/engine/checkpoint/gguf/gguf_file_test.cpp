@@ -176,6 +176,8 @@ TEST(Gguf, metadata_over_the_limit_is_refused) {  // GG10
 TEST(Gguf, a_key_twice_is_refused) {  // GG11
   EXPECT_THAT(refused(small().u32("general.architecture", 1).bytes()),
               HasSubstr("key \"general.architecture\""));
+  EXPECT_THAT(refused(small().text("general.architecture", "llama").bytes()),
+              HasSubstr("key \"general.architecture\""));
 }
 
 TEST(Gguf, a_million_keys_take_linear_time) {  // GG11

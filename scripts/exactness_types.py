@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Compares the lossless decoders that need no training with plain decoding, token for token, for every type of weights that the program
+writes: greedy and coupled (temperature 0.8, top-p 0.95, seed 7), with the sizes that `auto` chooses and with fixed ones.
+
+  exactness_types.py PROGRAM MODEL.gguf PROMPTS.jsonl OUT_DIR [--stored FILE.gguf]... [--max-tokens N (32)] [--threads N (all)]
+
+PROMPTS: as `tests/peers/greedy_parity.py prompts` writes them. MODEL is converted to every type; --stored adds a file of another model as it
+is. Prompts run in pieces of ten, alternately with `auto` and with fixed sizes. The draft of `speculative` is MODEL in Q4_0. Results of a piece
+stay in OUT_DIR, so the same command continues a stopped run; OUT_DIR/exactness_types.json has the counts. Exit codes: 1 if a text differs,
+otherwise the program's.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+TYPES = ["Q4_0", "Q4_1", "Q8_0", "F16", "BF16", "F32"]
+LANES = "ar,jacobi,lookahead,prompt-lookup,suffix,recycling,fastcot"
+SAMPLINGS = {"greedy": [], "coupled": ["--temperature", "0.8", "--top-p", "0.95", "--seed", "7"]}
+FIXED = ["block=8", "window=6", "ngram_size=4", "n_guesses=6", "n_tokens=8", "rows=16", "gamma=4"]
+PIECE = 10
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    return done.stdout
+
+
+def converted(args, kind):
+    path = f"{args.out}/{kind}.gguf"
+    if not os.path.exists(path):
+        run([args.program, "model", "convert", args.model, path + ".part.gguf", "--type", kind])
+        os.rename(path + ".part.gguf", path)
+    return path
+
+
+def models(args):
+    """Names and files of the models; only the types of MODEL have a draft."""
+    return [(kind, converted(args, kind), True) for kind in TYPES] + \
+           [(os.path.basename(path).removesuffix(".gguf"), path, False) for path in args.stored]
+
+
+def compare(args, model, has_draft, prompts, options):
+    lanes, draft = (LANES + ",speculative", ["--draft", converted(args, "Q4_0")]) if has_draft else (LANES, [])
+    command = [args.program, "compare", "--model", model, *draft, "--decoders", lanes, "--prompt-file", prompts, "--json",
+               "--max-tokens", str(args.max_tokens), "--threads", str(args.threads), *options]
+    found = json.loads(run(command))
+    found = found if isinstance(found, list) else found.get("results", [found])
+    return [{key: one[key] for key in ("id", "decoder", "identical_to_ar", "n_steps") if key in one} | {"n_tokens": len(one["tokens"])}
+            for one in found if one["decoder"] != "ar"]
+
+
+def pieces(args):
+    """The settings of every piece: [(file of results, model, has_draft, prompts, options)]."""
+    with open(args.prompts, encoding="utf-8") as file:
+        lines = [line for line in file if line.strip()]
+    n_pieces = -(-len(lines) // PIECE)
+    for at in range(n_pieces):
+        prompts = f"{args.out}/prompts-{at}.jsonl"
+        with open(prompts, "w", encoding="utf-8") as file:
+            file.writelines(lines[at::n_pieces])  # of every set
+        sizes, fixed = ("fixed", [word for one in FIXED for word in ("--set", one)]) if at % 2 else ("auto", [])
+        for name, model, has_draft in models(args):
+            for sampling, options in SAMPLINGS.items():
+                yield f"{args.out}/{name}-{sampling}-{sizes}-{at}.json", model, has_draft, prompts, options + fixed
+
+
+def summary(files):
+    """Counts by model, sampling, sizes and decoder, and the texts that differ."""
+    counts, differ = {}, []
+    for path in files:
+        setting = os.path.basename(path).rsplit("-", 1)[0]
+        with open(path, encoding="utf-8") as file:
+            for one in json.load(file):
+                of = counts.setdefault(setting, {}).setdefault(one["decoder"], [0, 0])
+                of[0] += one["identical_to_ar"]
+                of[1] += 1
+                if not one["identical_to_ar"]:
+                    differ.append(f"{setting}: {one['decoder']}: {one['id']}")
+    every = [of for setting in counts.values() for of in setting.values()]
+    return {"identical": sum(same for same, _ in every), "texts": sum(n for _, n in every), "differ": differ, "settings": counts}
+
+
+def write(path, document):
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+    os.replace(path + ".part", path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("program", "model", "prompts", "out"):
+        parser.add_argument(name)
+    parser.add_argument("--stored", action="append", default=[])
+    parser.add_argument("--max-tokens", type=int, default=32)
+    parser.add_argument("--threads", type=int, default=0)
+    args = parser.parse_args()
+    os.makedirs(args.out, exist_ok=True)
+    files = []
+    for file, *setting in pieces(args):
+        if not os.path.exists(file):
+            write(file, compare(args, *setting))
+        files.append(file)
+        write(f"{args.out}/exactness_types.json", summary(files))
+    found = summary(files)
+    print(f"{found['identical']} of {found['texts']} texts are those of plain decoding", *found["differ"], sep="\n")
+    return 1 if found["differ"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
