@@ -58,7 +58,8 @@ TEST_F(EncodeChat, a_name_that_a_message_completes_is_text) {
 }
 
 TEST(EncodeChatNames, the_longest_name_in_a_message_is_text) {
-  BpeDefinition definition{.texts = {"<", ">", "a", "b", "<a>", "<b>", "<a><b>"}};
+  BpeDefinition definition;
+  definition.texts = {"<", ">", "a", "b", "<a>", "<b>", "<a><b>"};
   for (const TokenId id : {4, 5, 6})
     definition.added.push_back(
         {.id = id, .content = definition.texts[static_cast<std::size_t>(id)], .special = true});
