@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kernels/checks.h"
+#include "kernels/cpu/memory/block_pool.h"
 #include "kernels/error.h"
 #include "kernels/thread_sharing.h"
 #include "kernels/unfused.h"
@@ -24,6 +25,19 @@ namespace kernels::cpu {
 namespace {
 
 constexpr std::int64_t kHugePage = 2 << 20;
+
+// AddressSanitizer finds an access to freed memory only if its own allocator freed it.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kPoolsBlocks = false;
+#else
+constexpr bool kPoolsBlocks = true;
+#endif
+
+BlockPool& pool() {
+  // Never destroyed: a model that lives until the program ends still frees its memory here.
+  static auto& blocks = *new BlockPool;
+  return blocks;
+}
 
 int usable_processors() {
 #if defined(__linux__)
@@ -71,9 +85,10 @@ void copy_in(Device&, void* to, const void* from_host, std::int64_t bytes) {
 
 void* allocate_bytes(std::int64_t bytes, const char* what) {
   ensure(bytes >= 0, "allocate: bytes is negative");
-  const std::int64_t align = bytes >= kHugePage ? kHugePage : 64;
+  const bool pooled = bytes >= BlockPool::kLeast && bytes <= BlockPool::kMost;
+  const std::int64_t align = bytes >= kHugePage && !pooled ? kHugePage : 64;
   const std::int64_t rounded = std::max<std::int64_t>(align, (bytes + align - 1) / align * align);
-  void* data = std::aligned_alloc(align, rounded);
+  void* data = pooled && kPoolsBlocks ? pool().take(rounded) : std::aligned_alloc(align, rounded);
   if (!data) {
     throw Error(ErrorCode::Resources, "memory: " + std::to_string(bytes / 1'000'000 + 1) +
                                           " MB could not be allocated" +
@@ -91,7 +106,7 @@ void* allocate_bytes(std::int64_t bytes, const char* what) {
 }
 
 void free_bytes(void* data) {
-  std::free(data);
+  if (!kPoolsBlocks || !pool().give_back(data)) std::free(data);
 }
 
 Scratch::~Scratch() {
