@@ -152,15 +152,14 @@ void matmul(Device& device,
     kernel.multiply(call, 0, n_panels);
     return;
   }
-  // The caller prepares a few rows alone; all threads prepare many rows and then synchronise.
+  // The caller prepares a few rows alone; all threads prepare many rows before they multiply.
   const bool alone = std::int64_t{n_rows} * w.k <= 4096;
   if (alone) kernel.prepare(x, x_stride, n_rows, w.k, 0, 1, prepared);
   Turns turns(n_panels, call.panel_bytes, n_threads, cached ? 2 : 1);
-  cpu.pool().run([&](int thread) {
-    if (!alone) {
-      kernel.prepare(x, x_stride, n_rows, w.k, thread, n_threads, prepared);
-      cpu.pool().barrier();
-    }
+  PhaseParts parts(alone ? 0 : n_threads);
+  cpu.pool().run([&](int) {
+    parts.finish(
+        [&](int part) { kernel.prepare(x, x_stride, n_rows, w.k, part, n_threads, prepared); });
     for (int begin, end; turns.take(begin, end);) kernel.multiply(call, begin, end);
   });
 }

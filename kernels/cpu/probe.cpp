@@ -82,10 +82,11 @@ double multiply_gflops(Device& device, DType dtype) {
   double best = 0;
   for (int pass = 0; pass < 5; pass++) {
     std::atomic<std::int64_t> n_multiplies{0};
+    std::atomic<int> n_left{20 * cpu.pool().n_threads()};
     const Clock::time_point begin = Clock::now();
     cpu.pool().run([&](int) {
       float result = 0;
-      for (int i = 0; i < 20; i++) n_multiplies += probe(20000, &result);
+      while (n_left.fetch_sub(1) > 0) n_multiplies += probe(20000, &result);
     });
     best = std::max(best, 2.0 * static_cast<double>(n_multiplies.load()) / ns_since(begin));
   }

@@ -11,8 +11,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::microseconds(60);
 constexpr int kPausesPerLook = 32;  // between two reads of the clock
-// low bits of `round_` that hold the number of threads that share the task
-constexpr int kShareBits = 16;
+
+// A state is one word, so a thread enters a task only while it is open: the task's number, then the number of threads that may
+// enter (0: closed), of those that entered, and of those that left.
+constexpr int kCountBits = 11;  // a pool has at most 1024 threads
+constexpr std::uint64_t kMostCount = (1u << kCountBits) - 1;
+constexpr std::uint64_t kOneLeft = 1, kOneEntered = 1u << kCountBits;
+constexpr std::uint64_t kShareMask = kMostCount << 2 * kCountBits;
+
+std::uint64_t task_number(std::uint64_t state) {
+  return state >> 3 * kCountBits;
+}
+int n_sharing(std::uint64_t state) {
+  return static_cast<int>(state >> 2 * kCountBits & kMostCount);
+}
+bool all_left(std::uint64_t state) {
+  return (state >> kCountBits & kMostCount) == (state & kMostCount);
+}
+std::uint64_t open_state(std::uint64_t number, int n_threads) {
+  return number << 3 * kCountBits | static_cast<std::uint64_t>(n_threads) << 2 * kCountBits;
+}
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -66,20 +84,6 @@ void ThreadPool::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// A thread announces its sleep before it checks ready() for the last time, and the waking thread
-// checks for sleepers after it has made the condition true. Both are sequentially consistent, so at
-// least one of them sees the other.
-template <class Ready>
-void ThreadPool::wait_until(std::condition_variable& bell,
-                            std::atomic<int>& n_asleep,
-                            const Ready& ready) {
-  if (spin_until(ready)) return;
-  std::unique_lock lock(mutex_);
-  n_asleep.fetch_add(1);
-  bell.wait(lock, ready);
-  n_asleep.fetch_sub(1);
-}
-
 void ThreadPool::do_part(int thread) {
   const Clock::time_point begin = Clock::now();
   task_(context_, thread);
@@ -92,14 +96,29 @@ void ThreadPool::run_task(Task task, void* context) {
   context_ = context;
   const int n = n_threads();
   if (n == 1) return do_part(0);
-  n_left_.store(n - 1);
-  round_.store(((round_.load() >> kShareBits) + 1) << kShareBits | static_cast<std::uint64_t>(n));
-  if (workers_asleep_.load()) {
-    { const std::lock_guard lock(mutex_); }
-    work_bell_.notify_all();
-  }
+  // Between two tasks only the caller changes the state.
+  state_.store(open_state(task_number(state_.load()) + 1, n));
+  wake_workers();
   do_part(0);
-  wait_until(done_bell_, caller_asleep_, [this] { return n_left_.load() == 0; });
+  const std::uint64_t last = state_.fetch_and(~kShareMask);  // closes the task
+  if (!all_left(last)) wait_for_workers();
+}
+
+// A thread counts itself as asleep before it checks the state for the last time, and the caller checks for sleepers after it
+// has opened a task. Both are sequentially consistent, so at least one of them sees the other.
+void ThreadPool::wake_workers() {
+  if (workers_asleep_.load() == 0 || workers_asleep_.exchange(0) == 0) return;
+  { const std::lock_guard lock(mutex_); }
+  work_bell_.notify_all();
+}
+
+void ThreadPool::wait_for_workers() {
+  const auto done = [this] { return all_left(state_.load()); };
+  if (spin_until(done)) return;
+  std::unique_lock lock(mutex_);
+  caller_asleep_.store(true);
+  done_bell_.wait(lock, done);
+  caller_asleep_.store(false);
 }
 
 void ThreadPool::share_among(int n_threads) {
@@ -111,52 +130,61 @@ void ThreadPool::share_among(int n_threads) {
   left_out_bell_.notify_all();
 }
 
-/// Returns when this thread shares a task or the pool stops. A thread that shares no tasks sleeps on another condition
-/// variable, which tasks do not signal.
-void ThreadPool::wait_for_task(int thread, std::uint64_t seen) {
-  const auto ready = [this, thread, seen] {
-    const std::uint64_t round = round_.load();
-    const auto n = static_cast<int>(round & ((1u << kShareBits) - 1));
-    return stopping_.load() || (round != seen && thread < n);
-  };
-  const auto left_out = [this, thread] { return thread >= n_at_work_.load(); };
-  while (!spin_until(ready)) {
-    std::unique_lock lock(mutex_);
-    if (left_out()) {
-      left_out_bell_.wait(lock, [&] { return stopping_.load() || !left_out(); });
-      continue;
+/// Enters the current task, if it is open to this thread and not the task `seen`, and sets `seen`.
+bool ThreadPool::enter(int thread, std::uint64_t& seen) {
+  std::uint64_t state = state_.load();
+  while (task_number(state) != seen && thread < n_sharing(state))
+    if (state_.compare_exchange_weak(state, state + kOneEntered)) {
+      seen = task_number(state);
+      return true;
     }
-    workers_asleep_.fetch_add(1);
-    work_bell_.wait(lock, [&] { return ready() || left_out(); });
-    workers_asleep_.fetch_sub(1);
+  return false;
+}
+
+void ThreadPool::leave() {
+  const std::uint64_t state = state_.fetch_add(kOneLeft) + kOneLeft;
+  if (n_sharing(state) > 0 || !all_left(state) || !caller_asleep_.load()) return;
+  { const std::lock_guard lock(mutex_); }
+  done_bell_.notify_one();
+}
+
+/// Sleeps until a task is open or the pool stops; it may return earlier. A thread that shares no tasks sleeps on another condition
+/// variable, which tasks do not signal.
+void ThreadPool::sleep_until_task(int thread, std::uint64_t seen) {
+  const auto left_out = [this, thread] { return thread >= n_at_work_.load(); };
+  std::unique_lock lock(mutex_);
+  if (left_out()) {
+    left_out_bell_.wait(lock, [&] { return stopping_.load() || !left_out(); });
+    return;
   }
+  workers_asleep_.fetch_add(1);
+  const std::uint64_t state = state_.load();
+  const bool open = task_number(state) != seen && thread < n_sharing(state);
+  if (!open && !stopping_.load()) work_bell_.wait(lock);
+}
+
+/// @return  true in a task that this thread has entered, false if the pool stops
+bool ThreadPool::wait_for_task(int thread, std::uint64_t& seen) {
+  bool entered = false;
+  const auto ready = [&] {
+    entered = enter(thread, seen);
+    return entered || stopping_.load(std::memory_order_relaxed);
+  };
+  while (!spin_until(ready)) sleep_until_task(thread, seen);
+  return entered;
 }
 
 void ThreadPool::worker(int thread) {
-  for (std::uint64_t seen = 0;;) {
-    wait_for_task(thread, seen);
-    if (stopping_.load()) return;
-    seen = round_.load();  // the next task begins when this part is done
+  for (std::uint64_t seen = 0; wait_for_task(thread, seen);) {
     do_part(thread);
-    if (n_left_.fetch_sub(1) == 1 && caller_asleep_.load()) {
-      { const std::lock_guard lock(mutex_); }
-      done_bell_.notify_one();
-    }
+    leave();
   }
 }
 
-void ThreadPool::barrier() {
-  const int n = n_threads();
-  if (n == 1) return;
-  const std::uint32_t round = barrier_round_.load();
-  if (n_at_barrier_.fetch_add(1) + 1 == n) {
-    n_at_barrier_.store(0);
-    barrier_round_.fetch_add(1);
-    return;
-  }
-  // All threads work, so the wait is short; yielding helps a preempted thread to continue.
-  const auto passed = [this, round] { return barrier_round_.load() != round; };
-  while (!spin_until(passed)) std::this_thread::yield();
+// The parts are short. If a thread is preempted in one of them, yielding helps it to continue.
+void PhaseParts::wait() const {
+  const auto done = [this] { return n_done_.load() == n_; };
+  while (!spin_until(done)) std::this_thread::yield();
 }
 
 std::int64_t ThreadPool::busy_ns(int thread) const {

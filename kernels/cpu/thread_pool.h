@@ -1,5 +1,6 @@
-// Threads that share the work of one operation. A waiting thread spins for some microseconds, because the next operation
-// usually follows within that time, and then sleeps, so an idle program uses no processor time.
+// Threads that share the work of one operation. The caller never waits for a thread that has not begun: on a loaded machine the
+// system may run it milliseconds later. A waiting thread spins for some microseconds, because the next operation usually follows
+// within that time, and then sleeps, so an idle program uses no processor time.
 #pragma once
 
 #include <atomic>
@@ -32,17 +33,15 @@ class ThreadPool {
   /// tasks.
   void share_among(int n_threads);
 
-  /// Calls work(thread) once on each of n_threads() threads and returns when all have finished. Thread 0 is the caller. One
-  /// caller at a time; work must not throw.
+  /// Calls work(0) on the caller, and work(thread) at most once on each other of n_threads() threads that becomes free before
+  /// work(0) returns. Returns when all of them have finished. So the threads must take pieces of the work until none is left.
+  /// One caller at a time; work must not throw.
   template <class Work>
   void run(Work&& work) {
     using Plain = std::remove_reference_t<Work>;
     run_task([](void* context, int thread) { (*static_cast<Plain*>(context))(thread); },
              const_cast<void*>(static_cast<const void*>(&work)));
   }
-  /// Inside `work`: returns when every thread has called it.
-  void barrier();
-
   /// Nanoseconds that a thread has worked since the pool was made. Any thread may call it.
   std::int64_t busy_ns(int thread) const;
 
@@ -56,21 +55,20 @@ class ThreadPool {
   void do_part(int thread);
   void worker(int thread);
   void stop();
-  void wait_for_task(int thread, std::uint64_t seen);
-  template <class Ready>
-  void wait_until(std::condition_variable& bell, std::atomic<int>& n_asleep, const Ready& ready);
+  void wake_workers();
+  bool enter(int thread, std::uint64_t& seen);
+  void leave();
+  bool wait_for_task(int thread, std::uint64_t& seen);
+  void sleep_until_task(int thread, std::uint64_t seen);
+  void wait_for_workers();
 
   const int n_threads_;
   Task task_ = nullptr;
   void* context_ = nullptr;
   std::atomic<int> n_at_work_;  // written under the mutex
-  // Number of tasks so far, and in the low bits the number of threads that share the last one. Both
-  // are in one word, so a thread that does not share a task cannot mistake the task for its own.
-  alignas(64) std::atomic<std::uint64_t> round_{0};
-  alignas(64) std::atomic<int> n_left_{0};
-  alignas(64) std::atomic<int> n_at_barrier_{0};
-  alignas(64) std::atomic<std::uint32_t> barrier_round_{0};
-  std::atomic<bool> stopping_{false};
+  // The number of the task, of threads that may enter it, of those that entered and of those that left (thread_pool.cpp)
+  alignas(64) std::atomic<std::uint64_t> state_{0};
+  alignas(64) std::atomic<bool> stopping_{false};
   std::atomic<int> workers_asleep_{0};
   std::atomic<int> caller_asleep_{0};
   std::mutex mutex_;
@@ -79,6 +77,26 @@ class ThreadPool {
   std::condition_variable done_bell_;
   std::unique_ptr<Counter[]> counters_;
   std::vector<std::thread> threads_;
+};
+
+/// The parts of a phase of a task that must be complete before the next phase begins.
+class PhaseParts {
+ public:
+  explicit PhaseParts(int n) : n_(n) {}
+  /// Every thread of the task calls it. Calls work(part) for parts that no thread has taken, and returns when all are done.
+  template <class Work>
+  void finish(const Work& work) {
+    for (int part = next_.fetch_add(1); part < n_; part = next_.fetch_add(1)) {
+      work(part);
+      n_done_.fetch_add(1);
+    }
+    wait();
+  }
+
+ private:
+  void wait() const;
+  const int n_;
+  std::atomic<int> next_{0}, n_done_{0};
 };
 
 }  // namespace kernels::cpu
