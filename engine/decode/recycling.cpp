@@ -1,6 +1,7 @@
 #include "engine/decode/recycling.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,9 @@ namespace engine {
 namespace {
 
 constexpr int kPairs = 1 << 15;
+/// Limits of rows=auto: guesses of a step, their depth, and the least probability that the path to one is right.
+constexpr int kMostGuesses = 31, kMostDepth = 12;
+constexpr double kLeastRight = 0.02;
 
 /// [depth][rank] assumed share of nodes whose token is right, of those whose parent was accepted: falling with the
 /// rank, equal at every depth. Only their order decides a tree's shape.
@@ -27,7 +31,7 @@ int width_of(const RankTree& tree) {
 }
 
 RankTree tree_of(const RecyclingOptions& options, const std::string& trees_dir) {
-  if (options.tree == "own") return recycling_tree(options.rows, options.k);
+  if (options.tree == "own") return recycling_tree(options.rows.value_or(1), options.k);
   RankTree tree = find_rank_tree(options.tree, trees_dir);
   const int width = width_of(tree);
   if (width <= options.k) return tree;
@@ -78,10 +82,12 @@ DecoderInfo RecyclingOptions::describe() {
 }
 
 void RecyclingOptions::bind(OptionBinder& binder) {
-  binder.whole(
+  binder.whole_or_auto(
       "rows", rows, 1, kMaxTreeRows,
       "Rows of a step with tree=own: the last token and the guesses. More rows are accepted "
-      "further and cost more; 1 is plain decoding.");
+      "further and cost more; 1 is plain decoding. 'auto' guesses the successors that are worth "
+      "the "
+      "time of their rows, by the success of earlier guesses.");
   binder.whole("k", k, 1, 64,
                "Successors kept for each token. The memory is 4 k bytes for each token of the "
                "vocabulary.");
@@ -95,6 +101,8 @@ void RecyclingOptions::bind(OptionBinder& binder) {
       "pairs", pairs,
       "Keeps successors of the last two tokens too, and guesses these if the pair was seen. "
       "Off: of the last token only, as published.");
+  binder.flag("prompt", prompt,
+              "Fills the table with the successions of the prompt before the first step.");
   binder.choice("learn", learn, {{"all", Learn::All}, {"accepted", Learn::Accepted}},
                 "The rows from which the table learns: 'all' of a step (as published), or only the "
                 "'accepted' ones.");
@@ -108,8 +116,8 @@ std::unique_ptr<Decoder> RecyclingOptions::make(const DecoderContext& context) c
 }
 
 std::optional<TreeShape> RecyclingOptions::draft_shape() const {
-  if (tree != "own") return std::nullopt;
-  const RankTree own = recycling_tree(rows, k);
+  if (tree != "own" || !rows) return std::nullopt;
+  const RankTree own = recycling_tree(*rows, k);
   return TreeShape{.n_tokens = own.n_nodes(), .depth = own.max_depth()};
 }
 
@@ -118,37 +126,81 @@ RecyclingDecoder::RecyclingDecoder(const DecoderContext& context, const Recyclin
       limits_(context.limits),
       ranks_(tree_of(options, context.trees_dir)),
       learns_all_(options.learn == RecyclingOptions::Learn::All),
+      reads_prompt_(options.prompt),
+      knows_sureness_(!rejects(context.sampling)),
       table_(table_for(context, options)),
       verifier_(context.sampling, context.uniforms),
-      n_verified_(static_cast<std::size_t>(ranks_.max_depth())),
-      n_accepted_(n_verified_.size()),
-      n_of_rank_(static_cast<std::size_t>(width_of(ranks_))) {}
+      control_(context.control) {
+  const bool chooses = options.chooses_sizes();
+  if (chooses) known_ = &control_->learned<SuccessorKnowledge>("recycling");
+  n_verified_.resize(static_cast<std::size_t>(chooses ? kMostDepth : ranks_.max_depth()));
+  n_accepted_.resize(n_verified_.size());
+  n_of_rank_.resize(static_cast<std::size_t>(chooses ? options.k : width_of(ranks_)));
+}
+
+void RecyclingDecoder::begin(const Sequence& prefix) {
+  const auto tokens = prefix.tokens();
+  for (std::size_t i = 1; reads_prompt_ && i < tokens.size(); i++)
+    table_->observe(i > 1 ? tokens[i - 2] : -1, tokens[i - 1], tokens[i]);
+}
 
 Wants RecyclingDecoder::wants() const {
   Wants wants = verifier_.wants();
-  if (ranks_.n_nodes() > 0) wants.n_top = std::min(table_->k(), target_.vocab_size());
+  if (known_ || ranks_.n_nodes() > 0) wants.n_top = std::min(table_->k(), target_.vocab_size());
   return wants;
 }
 
 TokenTree RecyclingDecoder::propose(const Sequence& prefix) {
   tree_.clear();
   tree_.add(prefix.last(), -1, RowTag{});
-  const std::span<const TokenId> ends = limits_.eos_ids;
-  add_successors(tree_, {.ranks = ranks_,
-                         .table = *table_,
-                         .before = second_last(prefix),
-                         .max_depth = room_left(prefix, limits_, target_.max_seq_len()) - 1,
-                         .end_ids = limits_.ignore_eos ? ends.first(0) : ends});
+  const int max_depth = room_left(prefix, limits_, target_.max_seq_len()) - 1;
+  if (known_)
+    add_likeliest(prefix, max_depth);
+  else
+    add_successors(tree_, {.ranks = ranks_,
+                           .table = *table_,
+                           .before = second_last(prefix),
+                           .max_depth = max_depth,
+                           .end_ids = end_ids()});
   n_guess_steps_ += tree_.n_rows() > 1;
   return tree_;
+}
+
+/// Tokens after which nothing is guessed.
+std::span<const TokenId> RecyclingDecoder::end_ids() const {
+  const std::span<const TokenId> ends = limits_.eos_ids;
+  return limits_.ignore_eos ? ends.first(0) : ends;
+}
+
+/// Adds the likeliest successors, as many as are worth their time.
+void RecyclingDecoder::add_likeliest(const Sequence& prefix, int max_depth) {
+  const LikelyTree<SuccessorToken> found =
+      likely_successors(*known_, *table_,
+                        {.before = second_last(prefix),
+                         .last = prefix.last(),
+                         .max_tokens = kMostGuesses,
+                         .max_depth = std::min(max_depth, kMostDepth),
+                         .least = kLeastRight,
+                         .end_ids = end_ids()});
+  decision_ = known_->choose(found, *control_);
+  for (int i = 0; i < decision_.size; i++) {
+    const SuccessorToken& node = found.node(i);
+    tree_.add(node.token, node.parent + 1,  // row 0 is the last token
+              RowTag{RowTag::Kind::Guess, static_cast<std::int16_t>(node.depth + 1),
+                     static_cast<std::int16_t>(node.rank)});
+  }
+  candidates_ = found.candidates();
 }
 
 void RecyclingDecoder::learn(const Sequence& prefix,
                              const TokenTree& tree,
                              const StepOutput& out,
                              int row) {
-  table_->set(token_before(tree, row, second_last(prefix)),
-              tree.token[static_cast<std::size_t>(row)], out.top_of(row));
+  const auto at = static_cast<std::size_t>(row);
+  const kernels::Picked& picked = out.picked[at];
+  const bool is_known = knows_sureness_ && picked.id == out.top_of(row)[0];
+  table_->set(token_before(tree, row, second_last(prefix)), tree.token[at], out.top_of(row),
+              is_known ? sureness_of(std::exp(picked.logp)) : Sureness::Unknown);
 }
 
 // The accepted rows are learned last: of several lists for one token the text's own is kept.
@@ -163,6 +215,7 @@ Decision RecyclingDecoder::verify(const Sequence& prefix,
 }
 
 void RecyclingDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
+  if (known_) known_->learn(candidates_, cut.emitted, decision_);
   n_hit_steps_ += cut.emitted.size() > 1;
   const std::vector<RowFate> fate = fates_of(tree_, cut);
   std::vector<bool> has_guesses(fate.size());

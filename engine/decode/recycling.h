@@ -4,7 +4,9 @@
 //   lossless  greedy and coupled: token for token; rejection: in distribution
 //   needs     nothing; memory of a table [vocabulary, k]
 //   cost      1 target step of at most `rows` rows, and the k largest logits of each row
-//   differs   lists of pairs of tokens are looked up before those of tokens (pairs); if a token occurs in
+//   sized     rows=auto, our addition: the likeliest successors, as many as are worth the time of their rows
+//             (guess/successor_choice.h)
+//   differs   the prompt's own successions fill the table first; lists of pairs of tokens are looked up before those of tokens (pairs); if a token occurs in
 //             several rows of a step, the accepted row's list is kept (the paper leaves the order open); the
 //             trees are small ones, grown for a number of rows; no guesses follow an end token
 #pragma once
@@ -12,11 +14,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/decoder.h"
 #include "engine/decode/draft/rank_tree.h"
+#include "engine/decode/guess/successor_choice.h"
 #include "engine/decode/guess/successor_tree.h"
 #include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
@@ -27,10 +32,11 @@ namespace engine {
 struct RecyclingOptions final : DecoderOptions {
   /// The rows of a step from which the table learns.
   enum class Learn { All, Accepted };
-  int rows = 4;
+  std::optional<int> rows;  // nullopt is "auto"
   int k = 8;
   std::string tree = "own";
   bool pairs = true;
+  bool prompt = true;
   Learn learn = Learn::All;
   bool keep = false;
 
@@ -39,6 +45,7 @@ struct RecyclingOptions final : DecoderOptions {
   void bind(OptionBinder& binder) override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
   std::optional<TreeShape> draft_shape() const override;
+  bool chooses_sizes() const override { return !rows && tree == "own"; }
 };
 
 /// The tree that `rows` and `k` ask for: grown from assumed shares of right guesses, by depth and rank.
@@ -50,7 +57,9 @@ class RecyclingDecoder : public Decoder {
  public:
   /// @throws Error(Usage)  if the tree needs more ranks than the table keeps
   RecyclingDecoder(const DecoderContext& context, const RecyclingOptions& options);
+  void begin(const Sequence& prefix) override;
   Wants wants() const override;
+  SizeDecision size_decision() const override { return decision_; }
   TokenTree propose(const Sequence& prefix) override;
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override {
     return verifier_.verify_request(prefix, tree);
@@ -62,12 +71,21 @@ class RecyclingDecoder : public Decoder {
 
  private:
   void learn(const Sequence& prefix, const TokenTree& tree, const StepOutput& out, int row);
+  std::span<const TokenId> end_ids() const;
+  void add_likeliest(const Sequence& prefix, int max_depth);
+
   LanguageModel& target_;  // owned by the engine
   Limits limits_;
   RankTree ranks_;
   bool learns_all_;
+  bool reads_prompt_;
+  bool knows_sureness_;  // the picks have probabilities
   std::shared_ptr<SuccessorTable> table_;
   Verifier verifier_;
+  ControlUse control_;
+  SuccessorKnowledge* known_ = nullptr;     // with rows=auto
+  std::vector<SuccessorToken> candidates_;  // of the current step, with rows=auto
+  SizeDecision decision_;
   TokenTree tree_;  // of the current step
   std::int64_t n_guess_steps_ = 0;
   std::int64_t n_hit_steps_ = 0;

@@ -10,6 +10,10 @@
 namespace engine {
 namespace {
 
+/// Most tokens that n_tokens=auto guesses, and the least probability that the path to one is right.
+constexpr int kMostTokens = 31;
+constexpr double kLeastRight = 0.02;
+
 std::span<const TokenId> last_of(std::span<const TokenId> tokens) {
   return tokens.last(std::min(tokens.size(), kMaxMatch));
 }
@@ -30,13 +34,16 @@ DecoderInfo SuffixOptions::describe() {
 }
 
 void SuffixOptions::bind(OptionBinder& binder) {
-  binder.whole("n_tokens", n_tokens, 1, 256, "Most tokens guessed in a step. Each costs a row.");
+  binder.whole_or_auto(
+      "n_tokens", n_tokens, 1, 256,
+      "Most tokens guessed in a step. Each costs a row. 'auto' guesses those that are worth the "
+      "time of their rows, by the success of earlier guesses.");
   binder.real("factor", factor, 0.1, 100,
               "Alpha: tokens guessed per token of the match. A long match predicts more tokens "
-              "than a short one.");
+              "than a short one. Not used with n_tokens=auto.");
   binder.real("min_p", min_p, 0, 1,
               "Least share of a guess: how often the tokens followed there, of all times that the "
-              "match occurred.");
+              "match occurred. Not used with n_tokens=auto.");
   binder.choice("shape", shape, {{"tree", Shape::Tree}, {"chain", Shape::Chain}},
                 "'tree': several continuations of a match if they are likely enough; 'chain': the "
                 "most frequent one.");
@@ -60,34 +67,64 @@ SuffixDecoder::SuffixDecoder(const DecoderContext& context, const SuffixOptions&
       options_(options),
       texts_(context.texts),
       copies_runs_(options.earlier && !rejects(context.sampling)),
-      verifier_(context.sampling, context.uniforms) {}
+      verifier_(context.sampling, context.uniforms),
+      control_(context.control) {
+  if (options.chooses_sizes()) known_ = &control_->learned<SuffixKnowledge>("suffix");
+}
 
 void SuffixDecoder::begin(const Sequence& prefix) {
   n_prompt_ = static_cast<int>(prefix.tokens().size());
   for (const TokenId token : prefix.tokens()) own_.append(token);
 }
 
-SuffixDecoder::Found SuffixDecoder::best_draft(const Sequence& prefix) const {
-  const SuffixDraftLimits limits{.factor = options_.factor,
-                                 .max_tokens = options_.n_tokens,
-                                 .max_depth = room_left(prefix, limits_, target_.max_seq_len()) - 1,
-                                 .min_p = options_.min_p,
-                                 .chain = options_.shape == SuffixOptions::Shape::Chain,
-                                 .never = limits_.eos_ids};
-  Found best;
-  const auto consider = [&](const SuffixAutomaton& texts, SuffixAutomaton::Match match,
-                            GuessSource::Kind kind) {
-    SuffixDraft draft = suffix_draft(texts, match, limits);
-    if (draft.score > best.draft.score) best = {std::move(draft), kind};
+/// The texts that are searched, and the longest end of the sequence that occurs in each.
+std::vector<SearchedText> SuffixDecoder::matches(const Sequence& prefix) const {
+  std::vector<SearchedText> texts{{&own_, own_.repeated_suffix(), GuessSource::Kind::Text}};
+  if (!texts_) return texts;
+  const auto search = [&](const SuffixAutomaton& index, GuessSource::Kind kind) {
+    texts.push_back({&index, index.longest_suffix(last_of(prefix.tokens())), kind});
   };
-  consider(own_, own_.repeated_suffix(), GuessSource::Kind::Text);
-  if (!texts_) return best;
-  const auto tokens = last_of(prefix.tokens());
-  if (copies_runs_)
-    consider(texts_->runs(), texts_->runs().longest_suffix(tokens), GuessSource::Kind::Earlier);
-  if (const PoolFile* file = texts_->file())
-    consider(file->index, file->index.longest_suffix(tokens), GuessSource::Kind::File);
-  return best;
+  if (copies_runs_) search(texts_->runs(), GuessSource::Kind::Earlier);
+  if (const PoolFile* file = texts_->file()) search(file->index, GuessSource::Kind::File);
+  return texts;
+}
+
+SuffixDraftLimits SuffixDecoder::draft_limits(const Sequence& prefix) const {
+  return {.factor = options_.factor,
+          .max_tokens = options_.n_tokens.value_or(kMostTokens),
+          .max_depth = room_left(prefix, limits_, target_.max_seq_len()) - 1,
+          .min_p = known_ ? kLeastRight : options_.min_p,
+          .chain = options_.shape == SuffixOptions::Shape::Chain,
+          .never = limits_.eos_ids};
+}
+
+/// Adds the draft with the highest score of all texts.
+void SuffixDecoder::add_best_draft(TokenTree& tree, const Sequence& prefix) {
+  SuffixDraft best;
+  GuessSource::Kind kind = GuessSource::Kind::None;
+  for (const SearchedText& text : matches(prefix)) {
+    SuffixDraft draft = suffix_draft(*text.index, text.match, draft_limits(prefix));
+    if (draft.score > best.score) best = std::move(draft), kind = text.kind;
+  }
+  for (const SuffixDraftNode& node : best.nodes) add_row(tree, node, kind);
+  n_matched_ += best.match_length;
+}
+
+/// Adds the likeliest tokens of all texts, as many as are worth their time.
+void SuffixDecoder::add_chosen(TokenTree& tree, const Sequence& prefix) {
+  const std::vector<SearchedText> texts = matches(prefix);
+  const LikelyTree<SuffixToken> found = suffix_tree(*known_, texts, draft_limits(prefix));
+  decision_ = known_->choose(found, *control_);
+  for (int i = 0; i < decision_.size; i++) {
+    const SuffixToken& node = found.node(i);
+    add_row(tree, {node.token, node.parent, node.state, node.n_seen, node.n_context, node.right},
+            texts[node.text].kind);
+  }
+  if (decision_.size > 0)
+    n_matched_ += std::ranges::max(texts, {}, [](const SearchedText& text) {
+                    return text.match.length;
+                  }).match.length;
+  candidates_ = found.candidates();
 }
 
 GuessSource SuffixDecoder::source_of(const SuffixDraftNode& node, GuessSource::Kind kind) const {
@@ -106,24 +143,22 @@ GuessSource SuffixDecoder::source_of(const SuffixDraftNode& node, GuessSource::K
   return source;
 }
 
-void SuffixDecoder::add_rows(TokenTree& tree, const Found& found) {
-  std::vector<int> depth;
-  for (const SuffixDraftNode& node : found.draft.nodes) {
-    depth.push_back(node.parent < 0 ? 0 : depth[static_cast<std::size_t>(node.parent)] + 1);
-    sources_.push_back(source_of(node, found.kind));
-    // Row 0 is the last token, so node i has row i + 1.
-    tree.add(node.token, node.parent + 1, copied_tag(sources_.back().kind, depth.back()));
-  }
+void SuffixDecoder::add_row(TokenTree& tree, const SuffixDraftNode& node, GuessSource::Kind kind) {
+  const int parent = node.parent + 1;  // row 0 is the last token
+  const int depth = parent == 0 ? 0 : tree.tag[static_cast<std::size_t>(parent)].b + 1;
+  sources_.push_back(source_of(node, kind));
+  tree.add(node.token, parent, copied_tag(sources_.back().kind, depth));
 }
 
 TokenTree SuffixDecoder::propose(const Sequence& prefix) {
   TokenTree tree;
   tree.add(prefix.last(), -1, RowTag{});
   sources_.assign(1, GuessSource{});
-  const Found found = best_draft(prefix);
-  add_rows(tree, found);
-  (found.draft.nodes.empty() ? n_misses_ : n_drafts_)++;
-  n_matched_ += found.draft.match_length;
+  if (known_)
+    add_chosen(tree, prefix);
+  else
+    add_best_draft(tree, prefix);
+  (tree.n_rows() == 1 ? n_misses_ : n_drafts_)++;
   tree_ = tree;
   return tree;
 }
@@ -135,6 +170,7 @@ Decision SuffixDecoder::verify(const Sequence& prefix,
 }
 
 void SuffixDecoder::committed(const Sequence& prefix, const Decision& cut) {
+  if (known_) known_->learn(candidates_, cut.emitted, decision_);
   for (const TokenId token : prefix.tokens().subspan(static_cast<std::size_t>(own_.n_tokens())))
     own_.append(token);
   const std::vector<RowFate> fates = fates_of(tree_, cut);

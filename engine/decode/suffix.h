@@ -5,6 +5,8 @@
 //   needs     nothing; fast if texts repeat each other or themselves
 //   cost      1 target step of at most 1 + n_tokens rows. The search takes microseconds; the index
 //             has some 150 bytes per token of the texts
+//   sized     n_tokens=auto, our addition: a tree of the likeliest tokens of all matches, as many as are
+//             worth the time of their rows (guess/suffix_choice.h)
 //   differs   indexes the texts in suffix automata (guess/suffix_automaton.h), with the counts of
 //             the paper's suffix trees; a draft that reaches the end of a text continues with a
 //             shorter suffix; does not use earlier texts under rejection sampling
@@ -14,10 +16,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/decoder.h"
+#include "engine/decode/guess/suffix_choice.h"
 #include "engine/decode/guess/suffix_draft.h"
 #include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
@@ -29,9 +34,9 @@ struct SuffixOptions final : DecoderOptions {
   /// Tree: all likely continuations. Chain: the likeliest one.
   enum class Shape { Tree, Chain };
 
-  int n_tokens = 12;
-  double factor = 2;  // alpha
-  double min_p = 0.2;
+  std::optional<int> n_tokens;  // nullopt is "auto"
+  double factor = 2;            // alpha; not with n_tokens=auto
+  double min_p = 0.2;           // not with n_tokens=auto
   Shape shape = Shape::Tree;
   bool earlier = true;
   int keep_tokens = 65'536;
@@ -41,6 +46,7 @@ struct SuffixOptions final : DecoderOptions {
   void bind(OptionBinder& binder) override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
   int n_kept_tokens() const override { return keep_tokens; }
+  bool chooses_sizes() const override { return !n_tokens; }
 };
 
 /// Verifies one draft per step.
@@ -52,6 +58,7 @@ class SuffixDecoder : public Decoder {
   Wants wants() const override { return verifier_.wants(); }
   TokenTree propose(const Sequence& prefix) override;
   std::vector<GuessSource> guess_sources() const override { return sources_; }
+  SizeDecision size_decision() const override { return decision_; }
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override {
     return verifier_.verify_request(prefix, tree);
   }
@@ -61,14 +68,12 @@ class SuffixDecoder : public Decoder {
   std::map<std::string, double> figures() const override;
 
  private:
-  /// A draft, and the kind of texts that it is from.
-  struct Found {
-    SuffixDraft draft;
-    GuessSource::Kind kind = GuessSource::Kind::None;
-  };
-  Found best_draft(const Sequence& prefix) const;
+  std::vector<SearchedText> matches(const Sequence& prefix) const;
+  SuffixDraftLimits draft_limits(const Sequence& prefix) const;
+  void add_best_draft(TokenTree& tree, const Sequence& prefix);
+  void add_chosen(TokenTree& tree, const Sequence& prefix);
+  void add_row(TokenTree& tree, const SuffixDraftNode& node, GuessSource::Kind kind);
   GuessSource source_of(const SuffixDraftNode& node, GuessSource::Kind kind) const;
-  void add_rows(TokenTree& tree, const Found& found);
 
   LanguageModel& target_;  // owned by the engine
   Limits limits_;
@@ -76,6 +81,10 @@ class SuffixDecoder : public Decoder {
   std::shared_ptr<const EarlierTexts> texts_;  // null: only the own sequence
   bool copies_runs_;
   Verifier verifier_;
+  ControlUse control_;
+  SuffixKnowledge* known_ = nullptr;     // with n_tokens=auto
+  std::vector<SuffixToken> candidates_;  // of the current step, with n_tokens=auto
+  SizeDecision decision_;
   SuffixAutomaton own_;  // of the sequence
   int n_prompt_ = 0;
   TokenTree tree_;                    // of the current step

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace engine {
 namespace {
@@ -30,7 +31,9 @@ SuccessorTable::SuccessorTable(int vocab_size, int k, int n_pairs)
     : k_(k),
       of_token_(static_cast<std::size_t>(vocab_size) * static_cast<std::size_t>(k), -1),
       pairs_(static_cast<std::size_t>(n_pairs), kNoPair),
-      of_pair_(pairs_.size() * static_cast<std::size_t>(k), -1) {
+      of_pair_(pairs_.size() * static_cast<std::size_t>(k), -1),
+      sure_of_token_(static_cast<std::size_t>(vocab_size)),
+      sure_of_pair_(pairs_.size()) {
   ensure(k >= 1 && n_pairs >= 0 && (n_pairs == 0 || std::has_single_bit(pairs_.size())),
          "a table of successors needs k of at least 1 and 0 or a power of two pairs");
 }
@@ -43,25 +46,70 @@ std::size_t SuccessorTable::place_of(TokenId before, TokenId token) const {
 }
 
 std::span<const TokenId> SuccessorTable::of(TokenId before, TokenId token) const {
-  const auto width = static_cast<std::size_t>(k_);
-  if (before >= 0 && !pairs_.empty()) {
-    const std::size_t place = place_of(before, token);
-    if (pairs_[place] == key_of(before, token))
-      return known(std::span(of_pair_).subspan(place * width, width));
-  }
-  return known(std::span(of_token_).subspan(static_cast<std::size_t>(token) * width, width));
+  const Successors pair = of_pair(before, token);
+  return pair.tokens.empty() ? of_token(token).tokens : pair.tokens;
 }
 
-void SuccessorTable::set(TokenId before, TokenId token, std::span<const TokenId> successors) {
-  const std::span<const TokenId> list = known(successors);
-  const auto width = static_cast<std::size_t>(k_);
-  const auto own = std::span(of_token_).subspan(static_cast<std::size_t>(token) * width, width);
-  n_tokens_ += own[0] < 0 && !list.empty();
-  fill(own, list);
-  if (before < 0 || pairs_.empty()) return;
-  const std::size_t place = place_of(before, token);
-  pairs_[place] = key_of(before, token);
-  fill(std::span(of_pair_).subspan(place * width, width), list);
+Successors SuccessorTable::of_token(TokenId token) const {
+  const auto width = static_cast<std::size_t>(k_), at = static_cast<std::size_t>(token);
+  return {known(std::span(of_token_).subspan(at * width, width)), sure_of_token_[at]};
+}
+
+Successors SuccessorTable::of_pair(TokenId before, TokenId token) const {
+  if (before < 0 || pairs_.empty()) return {};
+  const auto width = static_cast<std::size_t>(k_), place = place_of(before, token);
+  if (pairs_[place] != key_of(before, token)) return {};
+  return {known(std::span(of_pair_).subspan(place * width, width)), sure_of_pair_[place]};
+}
+
+SuccessorTable::List SuccessorTable::list_of(TokenId token) {
+  const auto width = static_cast<std::size_t>(k_), at = static_cast<std::size_t>(token);
+  return {std::span(of_token_).subspan(at * width, width), sure_of_token_[at]};
+}
+
+/// The memory of the pair's list, which is empty if the place held another pair.
+std::optional<SuccessorTable::List> SuccessorTable::list_of(TokenId before, TokenId token) {
+  if (before < 0 || pairs_.empty()) return std::nullopt;
+  const auto width = static_cast<std::size_t>(k_), place = place_of(before, token);
+  const List list{std::span(of_pair_).subspan(place * width, width), sure_of_pair_[place]};
+  if (std::exchange(pairs_[place], key_of(before, token)) != key_of(before, token))
+    std::ranges::fill(list.tokens, -1);
+  return list;
+}
+
+void SuccessorTable::set(TokenId before,
+                         TokenId token,
+                         std::span<const TokenId> successors,
+                         Sureness sure) {
+  const auto write = [&](const List& list) {
+    fill(list.tokens, known(successors));
+    list.sure = sure;
+  };
+  const List own = list_of(token);
+  n_tokens_ += own.tokens[0] < 0 && !known(successors).empty();
+  write(own);
+  if (const auto pair = list_of(before, token)) write(*pair);
+}
+
+void SuccessorTable::observe(TokenId before, TokenId token, TokenId next) {
+  const auto move_to_front = [next](const List& list) {
+    const auto end = std::ranges::find(list.tokens, next);
+    const auto last = end == list.tokens.end() ? end - 1 : end;
+    std::shift_right(list.tokens.begin(), last + 1, 1);
+    list.tokens[0] = next;
+    list.sure = Sureness::Seen;
+  };
+  const List own = list_of(token);
+  n_tokens_ += own.tokens[0] < 0;
+  move_to_front(own);
+  if (const auto pair = list_of(before, token)) move_to_front(*pair);
+}
+
+Sureness sureness_of(double probability) {
+  if (probability < 0.3) return Sureness::Low;
+  return probability < 0.6   ? Sureness::Middle
+         : probability < 0.9 ? Sureness::High
+                             : Sureness::Highest;
 }
 
 std::shared_ptr<SuccessorTable> KeptSuccessors::table(int vocab_size, int k, int n_pairs) {

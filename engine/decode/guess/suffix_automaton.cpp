@@ -112,17 +112,18 @@ void SuffixAutomaton::append(TokenId token) {
 
 SuffixAutomaton::Match SuffixAutomaton::longest_suffix(std::span<const TokenId> text) const {
   Match match;
-  for (const TokenId token : text) {
-    int to = next(match.state, token);
-    while (to < 0 && match.state != 0) {
-      match.state = at(match.state).link;
-      match.length = at(match.state).length;
-      to = next(match.state, token);
-    }
-    if (to < 0) continue;
-    match = {to, match.length + 1};
-  }
+  for (const TokenId token : text) match = after(match, token);
   return match;
+}
+
+SuffixAutomaton::Match SuffixAutomaton::after(Match match, TokenId token) const {
+  int to = next(match.state, token);
+  while (to < 0 && match.state != 0) {
+    match.state = at(match.state).link;
+    match.length = at(match.state).length;
+    to = next(match.state, token);
+  }
+  return to < 0 ? Match() : Match{to, match.length + 1};
 }
 
 SuffixAutomaton::Match SuffixAutomaton::repeated_suffix() const {

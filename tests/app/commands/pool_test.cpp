@@ -32,7 +32,8 @@ TEST_F(CliPool, guesses_are_copied_from_a_file) {
   const json ar = document(std::string("generate --decoder ar") + kPrompt);
   std::ofstream("pool.txt") << "Anna has 4 cups." << ar["text"].get<std::string>();
   for (const char* decoder : {"suffix", "lookahead"}) {
-    const std::string command = std::string("generate --decoder ") + decoder + kPrompt;
+    const char* sizes = decoder == std::string("suffix") ? " --set n_tokens=12" : "";
+    const std::string command = std::string("generate --decoder ") + decoder + sizes + kPrompt;
     const json without = document(command), with = document(command + " --pool pool.txt");
     EXPECT_EQ(with["text"], ar["text"]);
     EXPECT_EQ(with["identical_to_ar"], true);
@@ -66,7 +67,8 @@ TEST_F(CliPool, prompts_copy_from_the_texts_before_them) {
       file << R"({"prompt": "Anna has 4 cups."})"
            << "\n";
   }
-  const json runs = document("generate --decoder suffix --prompt-file twice.jsonl --max-tokens 40");
+  const json runs = document(
+      "generate --decoder suffix --set n_tokens=12 --prompt-file twice.jsonl --max-tokens 40");
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs[0]["text"], runs[1]["text"]);
   EXPECT_EQ(n_drafted_by(runs[0], "earlier"), 0);
@@ -74,7 +76,8 @@ TEST_F(CliPool, prompts_copy_from_the_texts_before_them) {
   // A repeat does not copy from the text that it repeats.
   const auto steps = [&](const std::string& repeat) {
     const json document_of = document(
-        "compare --decoders ar,suffix --max-tokens 40 --prompt \"Anna has 4 cups.\" --repeat " +
+        "compare --decoders ar,suffix --set n_tokens=12 --max-tokens 40 --prompt \"Anna has 4 "
+        "cups.\" --repeat " +
         repeat);
     for (const json& lane : document_of["summary"])
       if (lane["decoder"] == "suffix") return lane["tokens_per_step"].get<double>();

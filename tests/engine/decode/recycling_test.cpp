@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/decode/control/step_control.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
 
@@ -38,6 +39,23 @@ TEST(SuccessorTable, keeps_the_last_k_successors_of_a_token) {
   table.set(2, 4, Tokens{6, -1, 5});
   EXPECT_THAT(of(table, -1, 4), ElementsAre(6));
   EXPECT_THAT(of(table, -1, 3), IsEmpty());
+  EXPECT_EQ(table.n_tokens(), 1);
+}
+
+TEST(SuccessorTable, what_followed_in_a_text_comes_first) {
+  SuccessorTable table(10, 3, 64);
+  table.observe(-1, 4, 7);
+  table.observe(2, 4, 8);
+  EXPECT_THAT(of(table, -1, 4), ElementsAre(8, 7));
+  EXPECT_THAT(of(table, 2, 4), ElementsAre(8));
+  EXPECT_EQ(table.of_pair(2, 4).sure, Sureness::Seen);
+  table.set(2, 4, Tokens{1, 2, 3}, sureness_of(0.7));
+  EXPECT_EQ(table.of_pair(2, 4).sure, Sureness::High);
+  table.observe(2, 4, 2);
+  EXPECT_THAT(of(table, 2, 4), ElementsAre(2, 1, 3));
+  table.observe(2, 4, 9);
+  EXPECT_THAT(of(table, 2, 4), ElementsAre(9, 2, 1)) << "of more than k the last is dropped";
+  EXPECT_EQ(table.of_token(4).sure, Sureness::Seen);
   EXPECT_EQ(table.n_tokens(), 1);
 }
 
@@ -208,7 +226,8 @@ TEST(Recycling, guesses_are_the_successors_that_the_target_computed) {
     for (const char* learn : {"all", "accepted"}) {
       ToyModel model({.vocab = 13, .context = 3, .seed = 8});
       const Tokens prompt{1, 2, 3, 1};
-      const Job job = job_of({{"rows", "12"}, {"k", "4"}, {"pairs", pairs}, {"learn", learn}});
+      const Job job = job_of(
+          {{"rows", "12"}, {"k", "4"}, {"pairs", pairs}, {"learn", learn}, {"prompt", "false"}});
       const Outcome outcome = run(model, prompt, job);
       EXPECT_EQ(outcome.tokens, run_ar(model, prompt, job).tokens);
       EXPECT_GT(outcome.n_accepted, 0);
@@ -237,7 +256,7 @@ TEST(Recycling, a_cycle_is_emitted_a_whole_path_at_a_time) {
 TEST(Recycling, nothing_is_guessed_after_an_end_token) {
   ToyModel model({.vocab = 5, .context = 2, .seed = 6});
   Job job = job_of({{"rows", "30"}, {"k", "5"}}, 40);
-  for (const bool ignore : {false, true}) {
+  for (const bool ignore : {false, true, false, true}) {
     job.limits.eos_ids = {3};
     job.limits.ignore_eos = ignore;
     int n_after = 0;
@@ -249,7 +268,70 @@ TEST(Recycling, nothing_is_guessed_after_an_end_token) {
             n_after += parent > 0 && d->tree.token[std::size_t(parent)] == 3;
           }
     EXPECT_EQ(n_after > 0, ignore);
+    if (ignore) job.options = {{"k", "5"}};  // then with rows=auto
   }
+}
+
+TEST(Recycling, the_prompts_successions_are_guessed) {
+  ToyModel model({.vocab = 50, .context = 3, .seed = 5});
+  for (const char* rows : {"3", "auto"}) {
+    Job job = job_of({{"rows", rows}});
+    const auto first_guesses = [&] {
+      const Outcome outcome = run(model, {3, 9, 17, 4, 3, 9}, job);
+      const auto drafted = std::ranges::find_if(outcome.events, [](const Event& event) {
+        return std::holds_alternative<Drafted>(event);
+      });
+      Tokens tokens = std::get<Drafted>(*drafted).tree.token;
+      tokens.resize(std::min(tokens.size(), std::size_t{3}));
+      return tokens;
+    };
+    EXPECT_THAT(first_guesses(), ElementsAre(9, 17, 4));
+    job.options["prompt"] = "false";
+    EXPECT_THAT(first_guesses(), ElementsAre(9));
+  }
+}
+
+StepControl known_costs(double ms_of_a_further_row) {
+  return StepControl(CostModel([=](int rows) { return 10 + ms_of_a_further_row * (rows - 1); }));
+}
+
+TEST(Recycling, auto_guesses_as_many_tokens_as_are_worth_their_time) {
+  ToyModel model({.vocab = 6, .context = 1, .seed = 2});  // falls into a cycle
+  Job job = job_of({}, 200);
+  StepControl free = known_costs(0), cheap = known_costs(0.5), dear = known_costs(20);
+  std::vector<int> n_steps;
+  for (StepControl* control : {&free, &cheap, &dear}) {
+    job.control = control;
+    const Outcome outcome = run(model, {1}, job);
+    EXPECT_EQ(outcome.tokens, run_ar(model, {1}, job).tokens);
+    n_steps.push_back(outcome.n_steps);
+  }
+  EXPECT_LT(n_steps[0], 35);
+  EXPECT_LT(n_steps[1], 45);
+  EXPECT_GE(n_steps[2], 180) << "plain steps, except some that learn the times";
+}
+
+TEST(Recycling, the_likeliest_successors_come_first) {
+  SuccessorTable table(10, 3, 64);
+  table.set(1, 2, Tokens{3, 4}, Sureness::Highest);
+  table.set(7, 2, Tokens{5, 3}, Sureness::Middle);  // replaces the token's list
+  table.set(2, 3, Tokens{6}, Sureness::Highest);
+  SuccessorKnowledge known;
+  const Tokens ends{5};
+  const auto tree = likely_successors(
+      known, table, {.before = 1, .last = 2, .max_tokens = 9, .max_depth = 2, .end_ids = ends});
+  using List = SuccessorKnowledge::List;
+  const double third =
+      known.right(SuccessorKnowledge::category_of(List::OfPair, Sureness::Highest, 0, 0));
+  ASSERT_EQ(tree.n_nodes(), 4);
+  EXPECT_EQ(tree.node(0).token, 3);
+  EXPECT_DOUBLE_EQ(tree.node(0).right, third);
+  EXPECT_EQ(tree.node(1).token, 6) << "the successor of the pair (2, 3)";
+  EXPECT_EQ(tree.node(1).parent, 0);
+  EXPECT_DOUBLE_EQ(tree.node(1).right, third * known.right(SuccessorKnowledge::category_of(
+                                                   List::OfPair, Sureness::Highest, 0, 1)));
+  EXPECT_EQ(tree.node(2).token + tree.node(3).token, 4 + 5);
+  for (int i = 1; i < 4; i++) EXPECT_LE(tree.node(i).right, tree.node(i - 1).right);
 }
 
 TEST(Recycling, a_kept_table_serves_the_next_text) {

@@ -75,6 +75,7 @@ TEST(Registry, option_names_follow_the_command_line_contract) {
         {"k", any},
         {"tree", {"own", "rows8", "my/tree.json", "none"}},
         {"pairs", on_off},
+        {"prompt", on_off},
         {"learn", {"all", "accepted"}},
         {"keep", on_off}}},
       {"suffix",

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/guess/earlier_texts.h"
 #include "engine/event/drafted_by.h"
 #include "tests/support/decode/run_decoder.h"
@@ -53,7 +54,7 @@ TEST(Suffix, gives_the_tokens_of_plain_decoding) {
   for (int round = 0; round < 60; round++) {
     ToyModel model({.vocab = dice(3, 40), .context = dice(1, 3), .seed = std::uint64_t(round)});
     const Text prompt = dice.text(dice(1, 30), model.vocab_size());
-    Job job = suffix_job({{"n_tokens", std::to_string(dice(1, 20))},
+    Job job = suffix_job({{"n_tokens", dice(0, 1) ? "auto" : std::to_string(dice(1, 20))},
                           {"factor", dice(0, 1) ? "1" : "6"},
                           {"min_p", dice(0, 1) ? "0" : "0.3"},
                           {"shape", dice(0, 2) ? "tree" : "chain"}},
@@ -78,7 +79,7 @@ TEST(Suffix, every_guess_is_at_the_place_it_names) {
     const Text file = dice.text(60, model.vocab_size());
     auto texts = with_file(file);
     texts->add(6, earlier, 20, 1000);
-    Job job = suffix_job({{"factor", "4"}, {"min_p", "0.2"}});
+    Job job = suffix_job({{"n_tokens", round % 2 ? "auto" : "12"}, {"factor", "4"}});
     job.texts = texts;
     const Outcome found = run(model, prompt, job);
     const Text own = sequence_of(prompt, found);
@@ -131,7 +132,7 @@ TEST(Suffix, rejection_sampling_copies_no_earlier_run) {
   const Text prompt = dice.text(20, 8);
   auto texts = with_file(dice.text(200, 8));
   texts->add(1, dice.text(200, 8), 0, 1000);
-  Job job = suffix_job({{"factor", "4"}});
+  Job job = suffix_job({{"n_tokens", "12"}, {"factor", "4"}});
   job.texts = texts;
   job.sampling = {.temperature = 1, .seed = 5};
   EXPECT_GT(n_rows_from(run(model, prompt, job), Kind::Earlier), 0);
@@ -165,8 +166,9 @@ TEST(Suffix, repeating_text_is_emitted_many_tokens_at_a_time) {
 
 TEST(Suffix, guesses_end_with_the_run_and_before_end_tokens) {
   ToyModel model({.vocab = 6, .context = 1, .seed = 2});
-  for (int max_tokens = 1; max_tokens < 30; max_tokens++) {
-    Job job = suffix_job({{"factor", "9"}, {"n_tokens", "12"}}, max_tokens);
+  for (int max_tokens = 1; max_tokens < 40; max_tokens++) {
+    const char* n_tokens = max_tokens % 2 ? "auto" : "12";
+    Job job = suffix_job({{"factor", "9"}, {"n_tokens", n_tokens}}, max_tokens);
     job.limits.eos_ids = {5};
     int n_left = max_tokens;
     const Outcome outcome = run(model, {1, 5, 2, 1, 5, 2, 1}, job);
@@ -181,6 +183,94 @@ TEST(Suffix, guesses_end_with_the_run_and_before_end_tokens) {
       n_left -= outcome.emitted_per_step[step];
     }
   }
+}
+
+StepControl known_costs(double ms_of_a_further_row) {
+  return StepControl(CostModel([=](int rows) { return 10 + ms_of_a_further_row * (rows - 1); }));
+}
+
+TEST(Suffix, auto_guesses_as_many_tokens_as_are_worth_their_time) {
+  ToyModel model({.vocab = 6, .context = 1, .seed = 2});  // falls into a cycle
+  Job job = suffix_job({}, 200);
+  StepControl free = known_costs(0), cheap = known_costs(0.5), dear = known_costs(20);
+  std::vector<int> n_steps;
+  for (StepControl* control : {&free, &cheap, &dear}) {
+    job.control = control;
+    n_steps.push_back(run(model, {1}, job).n_steps);
+  }
+  EXPECT_LT(n_steps[0], 20);
+  EXPECT_LT(n_steps[1], 30);
+  EXPECT_GE(n_steps[2], 180) << "plain steps, except some that learn the times";
+}
+
+// The text of a run without repetitions has chance matches only.
+TEST(Suffix, auto_learns_that_its_guesses_are_wrong) {
+  ToyModel model({.vocab = 12, .context = 40, .seed = 4});
+  StepControl control = known_costs(3);
+  Job job = suffix_job({{"earlier", "false"}}, 250);
+  job.control = &control;
+  run(model, {1, 2}, job);
+  const Outcome later = run(model, {2, 1}, job);
+  EXPECT_LE(later.counts.at("rows"), 1.1 * later.n_steps);
+}
+
+TEST(Suffix, the_likeliest_continuations_come_first) {
+  Dice dice(14);
+  const SuffixKnowledge known;
+  for (int round = 0; round < 50; round++) {
+    SuffixAutomaton own, other;
+    const Text text = dice.text(120, 5), more = dice.text(120, 5);
+    for (const TokenId token : text) own.append(token);
+    for (const TokenId token : more) other.append(token);
+    const std::vector<SearchedText> texts{
+        {&own, own.repeated_suffix(), Kind::Text},
+        {&other, other.longest_suffix(std::span(text).last(20)), Kind::File}};
+    const Text never{3};
+    const SuffixDraftLimits limits{
+        .max_tokens = 20, .max_depth = 4, .min_p = 0.05, .chain = round % 4 == 0, .never = never};
+    const LikelyTree<SuffixToken> tree = suffix_tree(known, texts, limits);
+    EXPECT_GT(tree.n_nodes(), 0);
+    double before = 1;
+    std::vector<int> n_children(21);
+    for (int i = 0; i < tree.n_nodes(); i++) {
+      const SuffixToken& node = tree.node(i);
+      EXPECT_EQ(node.place, i);
+      EXPECT_LT(node.parent, i);
+      EXPECT_NE(node.token, 3);
+      const double above = node.parent < 0 ? 1 : tree.node(node.parent).right;
+      EXPECT_EQ(node.depth, node.parent < 0 ? 0 : tree.node(node.parent).depth + 1);
+      EXPECT_LT(node.depth, 4);
+      EXPECT_DOUBLE_EQ(node.right, above * known.right(node.category));
+      EXPECT_LE(node.right, before) << "likeliest first";
+      EXPECT_GE(node.right, 0.05);
+      before = node.right;
+      n_children[std::size_t(node.parent + 1)]++;
+      const SuffixAutomaton& index = *texts[node.text].index;
+      const Text& from = node.text == 0 ? text : more;
+      EXPECT_EQ(from[std::size_t(index.newest(node.state))], node.token);
+    }
+    EXPECT_LE(std::ranges::max(n_children), limits.chain ? 1 : 8);
+  }
+}
+
+TEST(Suffix, verified_or_not_a_candidates_success_is_counted) {
+  SuffixKnowledge known;
+  const auto category = [](int length) {
+    return SuffixKnowledge::category_of(length, 1, 1, false, Kind::Text);
+  };
+  std::vector<SuffixToken> candidates(3);
+  candidates[0].token = 7, candidates[0].place = 0, candidates[0].category = category(1);
+  candidates[1].token = 8, candidates[1].category = category(2);
+  candidates[2].token = 9, candidates[2].parent = 0, candidates[2].category = category(3);
+  const double right = known.right(category(1)), wrong = known.right(category(2)),
+               next = known.right(category(3));
+  SizeDecision none{.size = 0, .ms = 1, .plain_ms = 1};
+  for (int i = 0; i < 20; i++) known.learn(candidates, Text{7}, none);
+  EXPECT_GT(known.right(category(1)), right + 0.3);
+  EXPECT_LT(known.right(category(2)), wrong - 0.2);
+  EXPECT_NEAR(known.right(category(3)), next, 1e-9) << "its parent was the last known token";
+  for (int i = 0; i < 20; i++) known.learn(candidates, Text{7, 9}, none);
+  EXPECT_GT(known.right(category(3)), next + 0.2);
 }
 
 }  // namespace

@@ -29,8 +29,10 @@ std::vector<Job> settings(LanguageModel& draft) {
       {"prompt-lookup", {}},
       {"prompt-lookup", {{"variant", "hf"}, {"n_tokens", "5"}}},
       {"recycling", {}},
+      {"recycling", {{"rows", "6"}}},
       {"recycling", {{"tree", "rows16"}, {"pairs", "false"}}},
-      {"suffix", {{"factor", "3"}}},
+      {"suffix", {}},
+      {"suffix", {{"n_tokens", "12"}, {"factor", "3"}}},
       {"speculative", {}},
       {"mcsd", {{"k_config", "3,2,1,1"}}},
   };

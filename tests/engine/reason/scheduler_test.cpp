@@ -22,6 +22,8 @@ LoadedModel& bundled() {
 OptionValues fixed_sizes(const std::string& decoder) {
   if (decoder == "lookahead") return {{"window", "2"}, {"ngram_size", "3"}, {"n_guesses", "4"}};
   if (decoder == "prompt-lookup") return {{"n_tokens", "10"}};
+  if (decoder == "suffix") return {{"n_tokens", "12"}};
+  if (decoder == "recycling") return {{"rows", "4"}};
   if (decoder == "jacobi") return {{"block", "16"}};
   if (decoder == "fastcot") return {{"window", "10"}};
   if (decoder == "speculative") return {{"gamma", "4"}};
@@ -93,7 +95,7 @@ TEST(BatchScheduler, batching_does_not_change_rejection_sampling) {
       {"mcsd", {{"k_config", "2,2"}}},
       {"mcsd", {{"k_config", "3,1"}, {"rule", "kseq"}}},
       {"prompt-lookup", fixed_sizes("prompt-lookup")},
-      {"recycling", {}},
+      {"recycling", fixed_sizes("recycling")},
       {"lookahead", fixed_sizes("lookahead")}};
   for (std::size_t i = 0; i < requests.size(); i++) {
     RunRequest& run = requests[i].run;

@@ -31,10 +31,14 @@ TEST_F(EngineThread, a_race_of_four_lanes_agrees_with_ar) {
 }
 
 TEST_F(EngineThread, a_run_copies_from_earlier_runs_and_no_lane_beside_it) {
-  commands.push(race({"suffix", "ar", "suffix"}));
+  StartRun first = race({"suffix", "ar", "suffix"});
+  first.lanes[0].options = first.lanes[2].options = {{"n_tokens", "12"}};
+  commands.push(first);
   ASSERT_TRUE(until([&] { return n_over() == 3 && count<Agreement>() == 2; }));
   EXPECT_EQ(timeline.run(1)->steps.size(), timeline.run(3)->steps.size());
-  commands.push(race({"ar", "suffix"}));
+  StartRun second = race({"ar", "suffix"});
+  second.lanes[1].options = {{"n_tokens", "12"}};
+  commands.push(second);
   ASSERT_TRUE(until([&] { return n_over() == 5 && count<Agreement>() == 3; }));
   const RunRecord& later = *timeline.run(5);
   EXPECT_LT(later.steps.size(), timeline.run(3)->steps.size());

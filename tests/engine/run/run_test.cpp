@@ -29,6 +29,7 @@ TEST(RunToEnd, only_texts_that_are_copied_from_are_kept) {
   run_to_end(models, request, 1, nullptr);
   EXPECT_EQ(models.texts->n_texts(), 0);
   request.decoder = "suffix";
+  request.options = {{"n_tokens", "12"}};
   Kept kept;
   const RunResult first = run_to_end(models, request, 2, &kept);
   EXPECT_EQ(models.texts->n_texts(), 1);
@@ -36,11 +37,11 @@ TEST(RunToEnd, only_texts_that_are_copied_from_are_kept) {
   EXPECT_EQ(match.length, 12);
   EXPECT_EQ(models.texts->source_in_runs(models.texts->runs().newest(match.state)).run, 2U);
   EXPECT_EQ(std::get<RunStarted>(kept.events.front()).pool, "");
-  request.options = {{"keep_tokens", "0"}};
+  request.options["keep_tokens"] = "0";
   run_to_end(models, request, 3, nullptr);
   EXPECT_EQ(models.texts->n_texts(), 1);
   models.texts = nullptr;  // as in bench
-  request.options = {};
+  request.options = {{"n_tokens", "12"}};
   EXPECT_EQ(run_to_end(models, request, 4, nullptr).n_steps, first.n_steps);
 }
 
@@ -53,6 +54,8 @@ TEST(RunToEnd, a_file_of_text_is_named_by_the_runs_that_read_it) {
       std::make_shared<EarlierTexts>(std::make_shared<PoolFile>("answers.txt", ar.tokens));
   for (const char* decoder : {"suffix", "lookahead", "ar"}) {
     request.decoder = decoder;
+    request.options = {};
+    if (request.decoder == "suffix") request.options = {{"n_tokens", "12"}};
     Kept kept;
     const RunResult result = run_to_end(models, request, 2, &kept);
     const bool reads = result.request.decoder != "ar";

@@ -214,9 +214,10 @@ Job random_job(Dice& dice, LanguageModel* draft) {
                    {"advance", pick({"one", "accepted"})},
                    {"preset", pick({"none", "paper"})}};
   } else if (job.decoder == "recycling") {
-    job.options = {{"rows", number(1, 24)},
+    job.options = {{"rows", dice(0, 2) ? number(1, 24) : "auto"},
                    {"k", number(1, 9)},
                    {"pairs", pick({"true", "false"})},
+                   {"prompt", pick({"true", "false"})},
                    {"learn", pick({"all", "accepted"})}};
   } else if (job.decoder == "speculative" || job.decoder == "mcsd" || job.decoder == "seed") {
     job.options = {{"draft_temperature", pick({"-1", "-1", "0", "0.5", "2"})},
@@ -230,7 +231,7 @@ Job random_job(Dice& dice, LanguageModel* draft) {
       job.options["rule"] = pick({"without", "with", "naive", "kseq"});
     }
   } else if (job.decoder == "suffix") {
-    job.options = {{"n_tokens", number(1, 16)},
+    job.options = {{"n_tokens", dice(0, 2) ? number(1, 16) : "auto"},
                    {"factor", pick({"0.5", "1", "2.5", "8"})},
                    {"min_p", pick({"0", "0.1", "0.4", "1"})},
                    {"shape", pick({"tree", "tree", "chain"})}};
