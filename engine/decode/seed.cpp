@@ -31,9 +31,9 @@ void SeedOptions::bind(OptionBinder& binder) {
       "schedule; with more, one pass over the weights verifies all of them.");
   binder.choice<std::string>(
       "overlap", overlap, {{"auto", "auto"}, {"always", "always"}, {"never", "never"}},
-      "Drafting while the model verifies: 'auto' measures both ways and keeps the faster one, "
-      "'always' is the published schedule, 'never' runs the two models in turn, each with all "
-      "threads. It changes no token.");
+      "Drafting while the model verifies: 'auto' chooses the way that brings more tokens per "
+      "time, 'always' is the published schedule, 'never' runs the two models in turn, each with "
+      "all threads. It changes no token.");
   binder.whole(
       "draft_threads", draft_threads, 1, 1024,
       "Processor threads for drafting, in addition to the model's. If the models run in turn, "
@@ -42,22 +42,25 @@ void SeedOptions::bind(OptionBinder& binder) {
       "target_threads", target_threads, 0, 1024,
       "Processor threads of the model during drafting; 0: all, which the drafting threads then "
       "share. If drafting takes long, fewer may be faster.");
-  binder.counts("k_config", k_config, 1, 64,
-                "Candidates below each node, level by level: 1,1,1 is a chain of three; 2,2,1 a "
-                "tree of 2 + 4 + 4 tokens (mcsd).");
+  binder.counts_or_auto(
+      "k_config", k_config, 1, 64,
+      "Candidates below each node, level by level: 1,1,1 is a chain of three; 2,2,1 a tree of 2 + "
+      "4 + 4 tokens (mcsd). 'auto' chooses a tree or none in every step, as in mcsd; the time of a "
+      "draft counts less while the model verifies another text.");
   bind_rule(binder, "How candidates are drawn and verified under rejection sampling, as in mcsd.");
   bind_draft(binder);
 }
 
 void SeedOptions::check() const {
-  check_tree(k_config);
+  if (k_config) check_tree(*k_config);
 }
 
 std::unique_ptr<Decoder> SeedOptions::make(const DecoderContext& context) const {
   DraftSettings settings = draft_settings(context.sampling);
-  settings.k_config = k_config;
+  if (k_config) settings.k_config = *k_config;
   settings.rule = rule;
-  return std::make_unique<DraftVerifyDecoder>(context, std::move(settings));
+  return std::make_unique<DraftVerifyDecoder>(context, std::move(settings),
+                                              k_config ? nullptr : &trees_to_choose());
 }
 
 }  // namespace engine

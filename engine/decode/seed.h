@@ -6,6 +6,7 @@
 //   needs     a draft model with the target's vocabulary
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/decode/draft/draft_options.h"
@@ -20,15 +21,18 @@ struct SeedOptions final : DraftTreeOptions {
   // whether both models work at the same time (engine/seed/overlap.h)
   std::string overlap = "auto";
   int draft_threads = 1;
-  int target_threads = 0;  // threads of the target while both models work; 0: all
-  LevelCounts k_config = {1, 1, 1};
+  int target_threads = 0;               // threads of the target while both models work; 0: all
+  std::optional<LevelCounts> k_config;  // nullopt is "auto", as in mcsd
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
   void check() const override;
+  bool chooses_sizes() const override { return !k_config; }
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
-  std::optional<TreeShape> draft_shape() const override { return shape_of(k_config); }
+  std::optional<TreeShape> draft_shape() const override {
+    return k_config ? std::optional(shape_of(*k_config)) : std::nullopt;
+  }
 };
 
 }  // namespace engine

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/decode/seed.h"
 #include "engine/event/clock.h"
 #include "engine/run/completion_job.h"
@@ -131,6 +132,7 @@ class JobRounds final : public RoundsWork {
   void about_to_verify(bool at_once) override {
     forward_events();
     target_threads_.set(at_once ? call_.settings.target_threads : 0);
+    control().set_overlapped(at_once ? n_active() : 0);
   }
 
   void draft(int branch) override {
@@ -153,6 +155,7 @@ class JobRounds final : public RoundsWork {
     std::vector<Lane*> lanes;
     for (const int branch : branches) lanes.push_back(&at(branch).job->lane);
     const Nanoseconds before = target_compute(lanes);
+    control().set_lanes(static_cast<int>(lanes.size()));
     verifying_.verify(lanes);
     compute_ += target_compute(lanes) - before;
     call_.totals.n_forwards++;
@@ -161,7 +164,8 @@ class JobRounds final : public RoundsWork {
     for (const int branch : branches) {
       CompletionJob& job = *at(branch).job;
       const int n = job.take_new_tokens();
-      verified.push_back({branch, n, job.finished()});
+      const float expected = job.lane.decision.tokens;
+      verified.push_back({branch, n, job.finished(), expected > 0 ? expected : 1.0});
     }
     return verified;
   }
@@ -205,6 +209,11 @@ class JobRounds final : public RoundsWork {
     bool has_begun = false;  // the draft model has read the prompt
   };
   Place& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
+  int n_active() const {
+    return static_cast<int>(
+        std::ranges::count_if(jobs_, [](const Place& place) { return place.job != nullptr; }));
+  }
+  StepControl& control() { return *call_.models.target.control; }
 
   /// Forwards the events before a model works, because the device may hang in that work. Runs on
   /// the caller's thread.
@@ -310,11 +319,13 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
     run_rounds(
         rounds, work, [&work] { return work.stopped(); }, report);
   } catch (...) {
+    models_.target.control->set_overlapped(0);
     work.report_thrown();
     if (events) events->forward();  // emits the events before the failure, and the end of each run
     throw;
   }
   std::vector<Completion> completions = work.take();
+  models_.target.control->set_overlapped(0);
   if (events) {
     report_choice(*events);
     events->forward();
@@ -325,26 +336,26 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
   return completions;
 }
 
-const OverlapTuner* RoundsScheduler::tuner() const {
-  const auto* measured = dynamic_cast<const MeasuredOverlap*>(overlap_.get());
-  return measured ? measured->largest_measured() : nullptr;
+const ModeChoice* RoundsScheduler::choice() const {
+  const auto* chosen = dynamic_cast<const ChosenOverlap*>(overlap_.get());
+  return chosen ? chosen->largest_decided() : nullptr;
 }
 
 /// Emits a notice about the chosen mode if it has changed since the last notice.
 void RoundsScheduler::report_choice(EventSink& events) {
-  const OverlapTuner* found = tuner();
+  const ModeChoice* found = choice();
   if (!found) return;
-  const std::string choice =
-      found->keeps_overlapped() ? "while the target verifies" : "in turn with the target";
-  if (choice == reported_) return;
-  reported_ = choice;
-  std::string why = fmt::format("a round of a text took {:.2f} ms in turn, ",
-                                static_cast<double>(found->in_turn()) * 1e-6);
-  why += found->was_probe_skipped()
+  const std::string how = found->kept() == ModeChoice::Overlapped ? "while the target verifies"
+                                                                  : "in turn with the target";
+  if (how == reported_) return;
+  reported_ = how;
+  std::string why =
+      fmt::format("a round of a text took {:.2f} ms in turn, ", found->ms(ModeChoice::InTurn));
+  why += found->cannot_gain()
              ? "of which drafting was too small a part to gain from overlapping"
-             : fmt::format("{:.2f} ms overlapped", static_cast<double>(found->overlapped()) * 1e-6);
+             : fmt::format("{:.2f} ms overlapped", found->ms(ModeChoice::Overlapped));
   events.push(Notice{now_ns(), Notice::Level::Info,
-                     fmt::format("seed: the draft model works {}; {}", choice, why)});
+                     fmt::format("seed: the draft model works {}; {}", how, why)});
 }
 
 std::map<std::string, double> RoundsScheduler::figures() const {
@@ -364,12 +375,13 @@ std::map<std::string, double> RoundsScheduler::figures() const {
     const Nanoseconds work = totals_.prefill + totals_.draft_busy + totals_.target_busy;
     figures["overlap"] = ms(work) / ms(totals_.wall);
   }
-  if (const OverlapTuner* found = tuner()) {
-    figures["overlap_chosen"] = found->keeps_overlapped();
+  if (const ModeChoice* found = choice()) {
+    figures["overlap_chosen"] = found->kept() == ModeChoice::Overlapped;
     figures["overlap_looks"] = found->n_probes();
     figures["overlap_changes"] = found->n_changes();
-    figures["in_turn_round_ms"] = ms(found->in_turn());
-    if (found->overlapped() > 0) figures["overlapped_round_ms"] = ms(found->overlapped());
+    figures["in_turn_round_ms"] = found->ms(ModeChoice::InTurn);
+    const double overlapped = found->ms(ModeChoice::Overlapped);
+    if (overlapped > 0) figures["overlapped_round_ms"] = overlapped;
   }
   if (rounds_.n_verifications == 0) return figures;
   figures["overlapped"] =

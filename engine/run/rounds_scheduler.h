@@ -68,8 +68,8 @@ class RoundsScheduler : public Scheduler {
  private:
   RunModels models_;  // owned by the store, as long as this is used
   RoundsSettings settings_;
-  /// The tuner whose measurements led to the current mode; null: none has measured enough.
-  const OverlapTuner* tuner() const;
+  /// The choice of overlap=auto for the most branches; null: none has measured enough.
+  const ModeChoice* choice() const;
   void report_choice(EventSink& events);
 
   std::unique_ptr<Policy> policy_;

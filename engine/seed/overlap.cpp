@@ -1,161 +1,158 @@
 #include "engine/seed/overlap.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "engine/base/types.h"
 
 namespace engine {
 namespace {
 
-constexpr std::size_t kProbeSamples = 3;
-constexpr std::size_t kKeptSamples = 5;
-constexpr int kFirstPause = 48, kLongestPause = 768;
-// The other mode becomes the kept one only if it is faster by this factor.
-constexpr double kQuicker = 1.03;
-// If the kept mode's time changes by this factor, the load has changed.
-constexpr double kChanged = 1.25;
-// A probe ends after its first round if that is slower by this factor.
-constexpr double kHopeless = 1.3;
-// A probe ends after its second round if both rounds are slower by this factor. The pauses until
-// later probes are then multiplied by kRarer.
-constexpr double kUnlikely = 1.15;
-constexpr int kRarer = 4;
-
-Nanoseconds median(std::vector<RoundTime> samples, Nanoseconds RoundTime::*of) {
-  const auto middle = samples.begin() + std::ssize(samples) / 2;
-  std::ranges::nth_element(samples, middle, {}, of);
-  return (*middle).*of;
-}
-
-Nanoseconds median(const std::vector<RoundTime>& samples) {
-  return median(samples, &RoundTime::whole);
-}
-
-double ratio(Nanoseconds a, Nanoseconds b) {
-  return static_cast<double>(a) / static_cast<double>(std::max<Nanoseconds>(b, 1));
-}
+/// A mode must be better by this factor.
+constexpr double kMargin = 1.03;
+constexpr double kSpread = 0.08;      // standard deviation of one logarithm of a time
+constexpr double kHope = 1.5;         // standard deviations
+constexpr double kRemembered = 0.75;  // weight of earlier rounds, per round in the mode
+constexpr double kFade = 0.995;       // of the weight of a mode that is not used, per round
+/// Larger changes count as this one, unless there are this many in a row: then the load has changed,
+/// and the other mode's time is less certain too.
+constexpr double kOutlier = 0.3;
+constexpr int kOutliers = 2;
+constexpr double kChangedFade = 0.5;
+constexpr double kCommon = 0.5;  // share of a change that both modes have
+constexpr int kProbeRounds = 3;
+constexpr double kHopeless = 0.25;  // ends a probe
+/// The first probe waits for this weight.
+constexpr double kFirst = 2.2;
 
 }  // namespace
 
-OverlapTuner::OverlapTuner(const OverlapTuner* like) {
-  if (!like) return;
-  kept_ = like->kept_;
-  lost_ = like->lost_;
-  pause_ = kFirstPause * (lost_ ? kRarer : 1);
+ModeChoice::ModeChoice(const ModeChoice& like, int n_branches) : ModeChoice(like) {
+  n_branches_ = n_branches;
+  mode_ = kept_;
+  is_copied_ = true;
+  n_probes_ = n_changes_ = 0;
 }
 
-void OverlapTuner::measured(const RoundTime& per_text) {
-  samples_.push_back(per_text);
-  if (probing_) {
-    const Nanoseconds least = std::ranges::min(samples_, {}, &RoundTime::whole).whole;
-    const double quickest = ratio(least, of_kept());
-    const bool is_slower = quickest > (samples_.size() == 1 ? kHopeless : kUnlikely);
-    if (is_slower || samples_.size() == kProbeSamples) finish_probe(median(samples_));
-    return;
+double ModeChoice::ms(Mode mode) const {
+  const Estimate& of = estimates_[mode];
+  return of.weight > 0 ? of.tokens * std::exp(of.log_ms) : 0;
+}
+
+/// The shortest possible round with overlap, relative to one in turn.
+double ModeChoice::least_overlapped() const {
+  return std::max({1.0 / n_branches_, drafting_share_, 1 - drafting_share_});
+}
+
+bool ModeChoice::cannot_gain() const {
+  return estimates_[Overlapped].weight == 0 && least_overlapped() * kMargin > 1;
+}
+
+bool ModeChoice::is_decided() const {
+  const bool has_both = estimates_[InTurn].weight > 0 && estimates_[Overlapped].weight > 0;
+  return !is_copied_ && (has_both || (estimates_[InTurn].weight >= kFirst && cannot_gain()));
+}
+
+/// An optimistic estimate of the logarithm of a time. A mode without measurements could be as fast
+/// as it is possible at all.
+double ModeChoice::hoped(Mode mode) const {
+  const Estimate &of = estimates_[mode], &other = estimates_[1 - mode];
+  const double least =
+      mode == Overlapped ? estimates_[InTurn].log_ms + std::log(least_overlapped()) : -1e9;
+  if (of.weight == 0) return mode == Overlapped ? least : other.log_ms;
+  return std::max(least, of.log_ms - kHope * kSpread / std::sqrt(of.weight));
+}
+
+void ModeChoice::measured(const RoundTime& per_text) {
+  const double whole = std::max(static_cast<double>(per_text.whole), 1.0);
+  if (mode_ == InTurn) {
+    const double share = static_cast<double>(per_text.drafting) / whole;
+    drafting_share_ += (estimates_[InTurn].weight > 0 ? 0.3 : 1.0) * (share - drafting_share_);
   }
-  if (candidate_ > 0) {
-    if (samples_.size() == kProbeSamples) confirm();
-    return;
+  estimates_[mode_].tokens = per_text.tokens;
+  add(std::log(whole * 1e-6 / per_text.tokens));
+  choose();
+}
+
+/// Adds the logarithm of a round's time in the current mode.
+void ModeChoice::add(double log_ms) {
+  Estimate &own = estimates_[mode_], &other = estimates_[1 - mode_];
+  if (own.weight == 0) own.log_ms = log_ms;
+  if (std::exchange(is_copied_, false)) {
+    other.log_ms += log_ms - own.log_ms;
+    own.log_ms = log_ms;
   }
-  n_since_++;
-  if (!has_measurements()) {
-    if (samples_.size() == kProbeSamples) probe_if_it_may_pay();
-    return;
-  }
-  if (samples_.size() > kKeptSamples) samples_.erase(samples_.begin());
-  if (samples_.size() < kKeptSamples) return;
-  // 0: this tuner copied the kept mode from another tuner and has not measured it yet
-  if (of_kept() == 0) of_kept() = median(samples_);
-  const double now = ratio(median(samples_), of_kept());
-  const bool has_changed =
-      (now > kChanged || now * kChanged < 1) && (!lost_ || n_since_ >= kFirstPause);
-  // sets the pause back to the shortest one, even if the next probe changes nothing
-  if (has_changed) pause_ = kFirstPause / 2;
-  if (has_changed || n_since_ >= pause_) probe_if_it_may_pay();
+  double change = log_ms - own.log_ms;
+  const int side = change > kOutlier ? 1 : change < -kOutlier ? -1 : 0;
+  own.n_outliers = side * own.n_outliers > 0 ? own.n_outliers + side : side;
+  if (std::abs(own.n_outliers) >= kOutliers)  // the machine has changed
+    own.weight = 0, other.weight *= kChangedFade;
+  else
+    change = std::clamp(change, -kOutlier, kOutlier);
+  own.weight = kRemembered * own.weight + 1;
+  own.log_ms += change / own.weight;
+  if (mode_ != kept_) return;
+  other.log_ms += kCommon * change / own.weight;
+  other.weight *= kFade;
 }
 
-void OverlapTuner::probe_if_it_may_pay() {
-  of_kept() = median(samples_);
-  const Nanoseconds drafting = kept_ ? 0 : median(samples_, &RoundTime::drafting);
-  probe_skipped_ = !kept_ && !is_quicker(of_kept() - drafting);
-  if (probe_skipped_) return schedule_next_probe(/*changed=*/false);
-  samples_.clear();
-  probing_ = true;
-  n_probes_++;
-}
-
-void OverlapTuner::finish_probe(Nanoseconds other) {
-  probing_ = false;
-  median_[kept_ ? 0 : 1] = other;
-  lost_ = ratio(other, of_kept()) > kUnlikely;
-  if (is_quicker(other)) {
-    candidate_ = other;
-    samples_.clear();
-  } else {
-    schedule_next_probe(/*changed=*/false);
+void ModeChoice::choose() {
+  const auto rival = static_cast<Mode>(1 - kept_);
+  const double to_beat = estimates_[kept_].log_ms - std::log(kMargin);
+  if (mode_ != kept_) {
+    n_probes_++;
+    const bool is_hopeless = estimates_[rival].log_ms > estimates_[kept_].log_ms + kHopeless;
+    if (++n_probe_rounds_ < kProbeRounds && !is_hopeless) return;
+    if (estimates_[rival].log_ms < to_beat) {
+      kept_ = rival;
+      n_changes_++;
+    }
+    mode_ = kept_;
+  } else if (estimates_[kept_].weight > kFirst && hoped(rival) < to_beat) {
+    mode_ = rival;
+    n_probe_rounds_ = 0;
   }
 }
 
-// Steps become faster for some time after a prompt, which favours a probe over the earlier rounds
-// that it is compared with. So the other mode must also be faster than the rounds of the kept mode
-// after the probe.
-void OverlapTuner::confirm() {
-  of_kept() = median(samples_);
-  const bool changed = is_quicker(candidate_);
-  if (changed) {
-    kept_ = !kept_;
-    n_changes_++;
-  }
-  candidate_ = 0;
-  schedule_next_probe(changed);
-}
-
-void OverlapTuner::schedule_next_probe(bool changed) {
-  const int first = kFirstPause * (lost_ ? kRarer : 1);
-  // the first probe, or the load has changed
-  const bool restarts = changed || pause_ < kFirstPause;
-  pause_ = restarts ? first : std::min((lost_ ? kRarer : 2) * pause_, kLongestPause);
-  samples_.clear();
-  n_since_ = 0;
-}
-
-bool OverlapTuner::is_quicker(Nanoseconds other) {
-  return static_cast<double>(other) * kQuicker < static_cast<double>(of_kept());
-}
-
-const OverlapTuner* MeasuredOverlap::nearest_measured(int n_branches) const {
-  const OverlapTuner* nearest = nullptr;
+const ModeChoice* ChosenOverlap::nearest(int n_branches) const {
+  const ModeChoice* found = nullptr;
   int distance = 0;
-  for (const auto& [n, tuner] : tuners_) {
+  for (const auto& [n, choice] : choices_) {
     const int d = std::abs(n - n_branches);
-    if (!tuner.has_measurements() || (nearest && d > distance)) continue;
-    nearest = &tuner;
+    if (found && d > distance) continue;
+    found = &choice;
     distance = d;
   }
-  return nearest;
-}
-
-const OverlapTuner* MeasuredOverlap::largest_measured() const {
-  // A tuner that copied its mode from another one may not have measured both modes.
-  const OverlapTuner* found = nullptr;
-  for (const auto& [n, tuner] : tuners_)
-    if (tuner.in_turn() > 0 && (tuner.overlapped() > 0 || tuner.was_probe_skipped()))
-      found = &tuner;
   return found;
 }
 
-bool MeasuredOverlap::at_once(int n_branches) const {
-  if (n_branches < 2) return false;
-  const auto found = tuners_.find(n_branches);
-  if (found != tuners_.end()) return found->second.at_once();
-  const OverlapTuner* nearest = nearest_measured(n_branches);
-  return nearest && nearest->keeps_overlapped();
+const ModeChoice* ChosenOverlap::largest_decided() const {
+  const ModeChoice* found = nullptr;
+  for (const auto& [n, choice] : choices_)
+    if (choice.is_decided()) found = &choice;
+  return found;
 }
 
-void MeasuredOverlap::measured(int n_branches, const RoundTime& per_text) {
+bool ChosenOverlap::at_once(int n_branches) const {
+  if (n_branches < 2) return false;
+  const auto found = choices_.find(n_branches);
+  if (found != choices_.end()) return found->second.mode() == ModeChoice::Overlapped;
+  const ModeChoice* const like = nearest(n_branches);
+  return like && like->kept() == ModeChoice::Overlapped;
+}
+
+void ChosenOverlap::measured(int n_branches, const RoundTime& per_text) {
   if (n_branches < 2) return;
-  tuners_.try_emplace(n_branches, nearest_measured(n_branches)).first->second.measured(per_text);
+  auto found = choices_.find(n_branches);
+  if (found == choices_.end()) {
+    const ModeChoice* const like = nearest(n_branches);
+    found =
+        choices_.emplace(n_branches, like ? ModeChoice(*like, n_branches) : ModeChoice(n_branches))
+            .first;
+  }
+  found->second.measured(per_text);
 }
 
 const std::vector<std::string>& overlap_names() {
@@ -165,7 +162,7 @@ const std::vector<std::string>& overlap_names() {
 
 std::unique_ptr<Overlap> overlap_named(const std::string& name) {
   ensure(std::ranges::count(overlap_names(), name) == 1, "there is no overlap mode with this name");
-  if (name == "auto") return std::make_unique<MeasuredOverlap>();
+  if (name == "auto") return std::make_unique<ChosenOverlap>();
   return std::make_unique<FixedOverlap>(name == "always");
 }
 

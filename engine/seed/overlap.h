@@ -1,10 +1,8 @@
 // Decides whether the draft model works while the target verifies (overlapped, SEED's schedule) or
 // in turn with it. If both models share cores and memory bandwidth, working in turn, each with all
-// threads, may be faster. The decision is made by measurements during the run. No token depends on
-// it.
+// threads, may be faster. No token depends on the decision.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,7 +15,8 @@ namespace engine {
 /// Duration of one branch's round.
 struct RoundTime {
   Nanoseconds whole = 0;
-  Nanoseconds drafting = 0;  // the draft's part of it, if the models worked in turn
+  Nanoseconds drafting = 0;  // the draft's part of it
+  double tokens = 1;         // expected tokens of the branch's trees; 1 if all trees are equal
 };
 
 /// Decides between overlapped and in-turn rounds.
@@ -42,84 +41,82 @@ class FixedOverlap final : public Overlap {
   bool at_once_;
 };
 
-/// Keeps the faster mode for one number of branches, and from time to time probes the other mode,
-/// with backoff.
-///   probe    runs three rounds in the other mode, and compares their median with the medians of
-///            three rounds in the kept mode before and after the probe
-///   backoff  after each probe that changes nothing, the pause until the next one doubles. If the
-///            other mode was slower by more than 15 %, the first pause is four times longer and the
-///            pause quadruples
-///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe starts
-///            immediately, or after the shortest pause if the last probe found the other mode slower
-///            by more than 15 %
-///   skipped  skips a probe of overlapped rounds if they could not be faster even if drafting took
-///            no time, because the target's part of a round alone takes too long
-class OverlapTuner {
+/// The faster mode for one number of branches: the one with the most expected tokens per time.
+///   time    of each mode, the logarithm's mean with forgetting. A change is half common to both
+///           modes (the load of the machine, the length of the context)
+///   choice  if an optimistic estimate of the other mode (1.5 standard deviations) is 3 % better, it
+///           runs for three rounds, and is kept if its mean is then 3 % better. The uncertainty of a
+///           mode that is not used grows, so a little slower mode is tried again soon and a much
+///           slower one rarely
+///   bound   overlapped rounds cannot take less than the longer of both stages, nor less than one
+///           branch alone takes, divided among the branches. They are not tried if that is too
+///           little a gain
+class ModeChoice {
  public:
-  /// Starts in the mode "in turn", without measurements.
-  OverlapTuner() = default;
-  /// Starts in the mode that `like`, the tuner of another number of branches, keeps; probes after a
-  /// pause.
-  /// @param like  null: as the default constructor
-  explicit OverlapTuner(const OverlapTuner* like);
-  /// The mode of the next round: true if both models work at the same time.
-  bool at_once() const { return probing_ ? !kept_ : kept_; }
-  /// Reports a branch's round time in that mode.
+  enum Mode : std::uint8_t { InTurn, Overlapped };
+
+  /// Starts in turn, without measurements.
+  ModeChoice() = default;
+  /// Starts with what `like`, the choice for another number of branches, has measured; only the
+  /// ratio of its times counts.
+  explicit ModeChoice(const ModeChoice& like, int n_branches);
+  explicit ModeChoice(int n_branches) : n_branches_(n_branches) {}
+
+  /// The mode of the next round.
+  Mode mode() const { return mode_; }
+  /// The better mode so far.
+  Mode kept() const { return kept_; }
+  /// Reports a branch's round time in mode().
   void measured(const RoundTime& per_text);
 
-  /// The kept mode: true if overlapped, false if in turn. It starts with in turn, or with the mode of
-  /// the tuner that the constructor copied.
-  bool keeps_overlapped() const { return kept_; }
-  /// True if measurements support the kept mode: a probe has ended, a probe was skipped because it
-  /// could not succeed, or the mode was copied from another tuner.
-  bool has_measurements() const { return pause_ > 0; }
-  /// The last median of rounds in turn; 0: not measured.
-  Nanoseconds in_turn() const { return median_[0]; }
-  /// The last median of overlapped rounds; 0: not measured.
-  Nanoseconds overlapped() const { return median_[1]; }
-  /// True if the last probe was skipped because drafting took too little of a round.
-  bool was_probe_skipped() const { return probe_skipped_; }
-  int n_probes() const { return n_probes_; }    ///< number of probes of the mode that was not kept
+  /// Expected time of a branch's round in ms; 0: never measured.
+  double ms(Mode mode) const;
+  /// True if overlapped rounds were not tried because they could not gain enough.
+  bool cannot_gain() const;
+  /// True if measurements support the kept mode.
+  bool is_decided() const;
+  int n_probes() const { return n_probes_; }    ///< rounds in the mode that was not kept
   int n_changes() const { return n_changes_; }  ///< number of changes of the kept mode
 
  private:
-  Nanoseconds& of_kept() { return median_[kept_ ? 1 : 0]; }
-  void probe_if_it_may_pay();
-  void finish_probe(Nanoseconds other);
-  void confirm();
-  void schedule_next_probe(bool changed);
-  bool is_quicker(Nanoseconds other);
+  /// The time of a round in one mode, as the logarithm of ms per expected token.
+  struct Estimate {
+    double log_ms = 0;
+    double weight = 0;   // number of recent measurements; 0: none
+    double tokens = 1;   // of the last round
+    int n_outliers = 0;  // in a row, positive: slow ones; negative: fast ones
+  };
+  double hoped(Mode mode) const;
+  double least_overlapped() const;
+  void add(double log_ms);
+  void choose();
 
-  bool kept_ = false, probing_ = false;
-  // true if the other mode was so much slower in the last probe that the next probe can wait
-  bool lost_ = false;
-  Nanoseconds median_[2] = {0, 0};  // in turn, overlapped
-  Nanoseconds candidate_ = 0;       // the median of a faster mode that is not confirmed yet
-  bool probe_skipped_ = false;
-  std::vector<RoundTime> samples_;
-  int n_since_ = 0;  // rounds since the last probe
-  int pause_ = 0;    // rounds until the next one; 0: no probe yet
+  int n_branches_ = 2;
+  Mode mode_ = InTurn, kept_ = InTurn;
+  Estimate estimates_[2];
+  bool is_copied_ = false;     // no round was measured since the estimates were copied
+  int n_probe_rounds_ = 0;     // of the current probe
+  double drafting_share_ = 0;  // of rounds in turn
   int n_probes_ = 0, n_changes_ = 0;
 };
 
-/// overlap=auto: one tuner per number of active branches, because this number changes a round's
-/// time. A new tuner copies the mode of the tuner with the nearest number that has measured.
-/// Otherwise each number would need its own probe at the end of a search, when fewer and fewer
-/// branches are left. A single branch works in turn, because there is nothing to overlap with.
-class MeasuredOverlap final : public Overlap {
+/// overlap=auto: one choice per number of active branches, because this number changes a round's
+/// time. A new one starts from that with the nearest number; otherwise each number would have to be
+/// measured at the end of a search, when fewer and fewer branches are left. A single branch works in
+/// turn, because there is nothing to overlap with.
+class ChosenOverlap final : public Overlap {
  public:
   bool at_once(int n_branches) const override;
   void measured(int n_branches, const RoundTime& per_text) override;
-  /// The tuners by number of branches.
-  const std::map<int, OverlapTuner>& tuners() const { return tuners_; }
-  /// The tuner with the most branches among those that have measured both modes, or one mode if
-  /// that was enough; null: none.
-  const OverlapTuner* largest_measured() const;
+  /// The choices by number of branches.
+  const std::map<int, ModeChoice>& choices() const { return choices_; }
+  /// The decided choice with the most branches; null: none.
+  const ModeChoice* largest_decided() const;
 
  private:
-  /// The tuner with the nearest number of branches among those with measurements; null: none.
-  const OverlapTuner* nearest_measured(int n_branches) const;
-  std::map<int, OverlapTuner> tuners_;
+  /// The choice with the nearest number of branches; null: none has measured.
+  const ModeChoice* nearest(int n_branches) const;
+  std::map<int, ModeChoice> choices_;
 };
 
 /// The names of the modes: "auto", "always", "never".

@@ -127,7 +127,7 @@ std::vector<int> Rounds::verify_next(Nanoseconds t) {
 }
 
 void Rounds::verified(std::span<const VerifiedBranch> branches, Nanoseconds t) {
-  measure(static_cast<int>(branches.size()), t);
+  measure(branches, t);
   Nanoseconds spent = 0;  // the same time for all branches, because one forward verified them
   for (const VerifiedBranch& one : branches) {
     spent = move(one.branch, Stage::Verifying, one.over ? Stage::Free : Stage::Ready, t);
@@ -139,7 +139,7 @@ void Rounds::verified(std::span<const VerifiedBranch> branches, Nanoseconds t) {
 
 // Does not count the time in which prompts are read, because admit() restarts the clock. Skips
 // rounds in which the mode or the number of branches changed.
-void Rounds::measure(int n_texts, Nanoseconds t) {
+void Rounds::measure(std::span<const VerifiedBranch> branches, Nanoseconds t) {
   if (!overlap_) return;
   const Nanoseconds spent = t - measured_until_;
   const Nanoseconds drafting = totals_.drafting - drafting_until_;
@@ -149,15 +149,15 @@ void Rounds::measure(int n_texts, Nanoseconds t) {
     measuring_ = {.n_branches = n_active_, .at_once = at_once()};
     return;
   }
-  measuring_.n_texts += n_texts;
+  measuring_.n_texts += static_cast<int>(branches.size());
+  for (const VerifiedBranch& one : branches) measuring_.tokens += one.expected;
   measuring_.spent += spent;
   measuring_.drafting += drafting;
   if (measuring_.n_texts < n_active_) return;
   overlap_->measured(n_active_, {.whole = measuring_.spent / measuring_.n_texts,
-                                 .drafting = measuring_.drafting / measuring_.n_texts});
-  measuring_.n_texts = 0;
-  measuring_.spent = 0;
-  measuring_.drafting = 0;
+                                 .drafting = measuring_.drafting / measuring_.n_texts,
+                                 .tokens = measuring_.tokens / measuring_.n_texts});
+  measuring_ = {.n_branches = measuring_.n_branches, .at_once = measuring_.at_once};
 }
 
 double speedup_bound(

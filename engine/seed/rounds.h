@@ -32,7 +32,8 @@ struct Admitted {
 struct VerifiedBranch {
   int branch = 0;
   int n_emitted = 0;
-  bool over = false;  // true: the sequence has ended
+  bool over = false;    // true: the sequence has ended
+  double expected = 1;  // expected tokens of its tree; 1 if all trees are equal
 };
 
 /// Counters and times of all branches together, on the caller's clock.
@@ -127,7 +128,7 @@ class Rounds {
   bool pays_to_wait() const;
   std::ptrdiff_t n_in(Stage stage) const;
   /// Reports a round time to overlap_ each time that every branch has made a round.
-  void measure(int n_texts, Nanoseconds t);
+  void measure(std::span<const VerifiedBranch> branches, Nanoseconds t);
   int take(std::vector<Waiter>& line, const char* resource, Nanoseconds t);
   /// Ends an idle time of a resource, if there was one.
   void busy(
@@ -155,6 +156,7 @@ class Rounds {
     int n_texts = 0;
     Nanoseconds spent = 0;  // duration, without the time in which the target reads prompts
     Nanoseconds drafting = 0;
+    double tokens = 0;  // expected
   } measuring_;
   Nanoseconds measured_until_ = 0;
   Nanoseconds drafting_until_ = 0;  // totals_.drafting at measured_until_

@@ -1,10 +1,13 @@
 // Statistics about a model's steps and guesses, shared by all of its runs: the time of a step, and
-// how often guesses are right. Decoders choose the sizes that are set to "auto" by them. The sizes change no token of greedy and coupled decoding.
-// Under rejection sampling they depend only on earlier steps, so the tokens keep their distribution.
+// how often guesses are right. Decoders choose the sizes that are set to "auto" by them. The sizes
+// change no token of greedy and coupled decoding. Under rejection sampling they depend only on
+// earlier steps, so the tokens keep their distribution.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/decode/control/cost_model.h"
@@ -18,21 +21,52 @@ class Learned {
   virtual ~Learned() = default;
 };
 
-/// The knowledge of one target model. Not thread-safe: all its runs step on one thread.
+/// The times of a model's forwards while it works alone, and while another model works beside it.
+class StageCosts {
+ public:
+  StageCosts() = default;
+  explicit StageCosts(CostModel alone) : alone_(std::move(alone)) {}
+  /// The times beside another model start from those of the model alone.
+  CostModel& of(bool is_beside) {
+    if (is_beside && !beside_) beside_ = alone_;
+    return is_beside ? *beside_ : alone_;
+  }
+  const CostModel& of(bool is_beside) const { return is_beside && beside_ ? *beside_ : alone_; }
+
+ private:
+  CostModel alone_;
+  std::optional<CostModel> beside_;
+};
+
+/// The knowledge of one target model. Not thread-safe: all its runs verify on one thread, which also
+/// chooses the sizes.
 class StepControl {
  public:
   StepControl() = default;
   /// With a known cost of steps, for simulations.
   explicit StepControl(CostModel costs) : costs_(std::move(costs)) {}
 
-  CostModel& costs() { return costs_; }
-  const CostModel& costs() const { return costs_; }
+  /// The times of the mode that set_overlapped() has set.
+  CostModel& costs() { return costs_.of(is_overlapped()); }
+  const CostModel& costs() const { return costs_.of(is_overlapped()); }
+  /// Sets the number of sequences for which a draft model works while the target verifies; 0: both
+  /// models work in turn.
+  void set_overlapped(int n_sequences) { n_overlapped_ = n_sequences; }
+  bool is_overlapped() const { return n_overlapped_ > 0; }
+  /// Expected time of a sequence's round. In turn: the sum of both stages. Overlapped: the longest of
+  /// what one sequence needs alone, divided among the sequences, and of the work of each model.
+  /// @param draft_ms, verify_ms  time of a draft; a sequence's share of a verification
+  double round_ms(double draft_ms, double verify_ms) const {
+    if (!is_overlapped()) return draft_ms + verify_ms;
+    const double alone = draft_ms + verify_ms * n_lanes_;
+    return std::max({alone / n_overlapped_, draft_ms, verify_ms});
+  }
   /// Sets the number of sequences that share a forward.
   void set_lanes(int n_lanes) { n_lanes_ = n_lanes; }
   int n_lanes() const { return n_lanes_; }
   /// Expected time of a step of one sequence, its share of the forward that `n_lanes` sequences with
   /// as many rows share.
-  double ms(int n_rows) const { return costs_.ms(n_rows * n_lanes_) / n_lanes_; }
+  double ms(int n_rows) const { return costs().ms(n_rows * n_lanes_) / n_lanes_; }
   /// The knowledge with this name; made on first use.
   template <class T>
   T& learned(const std::string& name) {
@@ -42,8 +76,9 @@ class StepControl {
   }
 
  private:
-  CostModel costs_;
+  StageCosts costs_;
   int n_lanes_ = 1;
+  int n_overlapped_ = 0;
   std::map<std::string, std::unique_ptr<Learned>> learned_;
 };
 

@@ -60,6 +60,7 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
   if (!trees) return;
   known_ = &control_->learned<DraftKnowledge>("draft " + std::to_string(context.draft_id));
   drafter_.set_tree(trees->at(1));  // so that begin() reads the prompt
+  choose_tree();
 }
 
 void DraftVerifyDecoder::begin(const Sequence& prefix) {
@@ -109,7 +110,8 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
                .text = "the draft model's context of " + std::to_string(drafter_.context()) +
                        " tokens is full: this text continues without drafts, one token per step"});
   }
-  if (trees_) choose_tree();
+  decision_ = next_.decision;
+  if (trees_) drafter_.set_tree((*trees_)[next_.tree]);
   drafts_ = draft(prefix, room);
   int depth = 0;
   for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));
@@ -120,9 +122,8 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
 void DraftVerifyDecoder::choose_tree() {
   const std::vector<SizePlan> plans = known_->plans(*trees_, *control_);
   const SizeChoice choice = known_->choose(plans);
-  const LevelCounts& tree = (*trees_)[choice.index];
-  decision_ = decision_of(choice, plans, rows_of(tree) - 1);
-  drafter_.set_tree(tree);
+  const int n_tokens = rows_of((*trees_)[choice.index]) - 1;
+  next_ = {choice.index, decision_of(choice, plans, n_tokens)};
 }
 
 const VerifyRequest* DraftVerifyDecoder::verify_request(const Sequence& prefix,
@@ -143,17 +144,20 @@ Decision DraftVerifyDecoder::verify(const Sequence& prefix,
                         *uniforms_);
 }
 
-void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
+void DraftVerifyDecoder::committed(const Sequence& prefix, const Decision& cut) {
   // Counts accepted rows by their results. The path does not suffice: if the run ends within it,
   // the path lacks the row of the last emitted token.
   n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
-  if (trees_) learn(cut);
+  if (!trees_) return;
+  learn(cut);
+  if (!prefix.finished()) choose_tree();
 }
 
 /// Counts which candidate of each node on the path was kept, and the time of the draft's forwards.
 void DraftVerifyDecoder::learn(const Decision& cut) {
-  for (const DraftForward& forward : drafts_.forwards) known_->add_forward(forward);
+  for (const DraftForward& forward : drafts_.forwards)
+    known_->add_forward(forward, control_->is_overlapped());
   known_->came(static_cast<int>(cut.emitted.size()), decision_.ms / decision_.plain_ms);
   for (std::size_t i = 0; i < cut.path.size(); i++) {
     const std::vector<int>& children =

@@ -74,7 +74,14 @@ class DraftVerifyDecoder : public Decoder {
   ControlUse control_;
   const std::vector<LevelCounts>* trees_;  // null: every step drafts the tree of the settings
   DraftKnowledge* known_ = nullptr;        // for trees_
-  SizeDecision decision_;
+  /// The choice for a step. It is made when the step before has ended, because SEED drafts on
+  /// another thread than the one that verifies and owns the statistics.
+  struct Choice {
+    std::size_t tree = 0;  // index in trees_
+    SizeDecision decision;
+  };
+  Choice next_;
+  SizeDecision decision_;  // of the current step
   int n_failed_in_a_row_ = 0;
   std::vector<Event> events_;
 

@@ -58,9 +58,9 @@ void DraftKnowledge::add_verified(int n_children, int kept) {
     ranks_[rank].add(static_cast<int>(rank) == kept);
 }
 
-void DraftKnowledge::add_forward(const DraftForward& forward) {
-  forwards_.add(std::max(forward.n_rows, 1),
-                static_cast<double>(forward.ended - forward.begun) * 1e-6);
+void DraftKnowledge::add_forward(const DraftForward& forward, bool is_beside) {
+  forwards_.of(is_beside).add(std::max(forward.n_rows, 1),
+                              static_cast<double>(forward.ended - forward.begun) * 1e-6);
 }
 
 void DraftKnowledge::came(int n_tokens, double plain_share) {
@@ -70,13 +70,14 @@ void DraftKnowledge::came(int n_tokens, double plain_share) {
 
 /// Time of the forwards that draft a tree: the root's, then one for each level but the last.
 double DraftKnowledge::drafting_ms(const LevelCounts& tree, const StepControl& control) const {
+  const CostModel& forwards = forwards_.of(control.is_overlapped());
   // Times of the draft say nothing beside a target whose steps are not measured.
-  const bool is_known = forwards_.n_measured() > 0 && control.costs().n_measured() > 0;
+  const bool is_known = forwards.n_measured() > 0 && control.costs().n_measured() > 0;
   const double unit = is_known ? 1 : kDraftShare * control.ms(1);
   double ms = 0;
   int width = 1;
   for (const int k : tree) {
-    ms += unit * (is_known ? forwards_.ms(width) : 1);
+    ms += unit * (is_known ? forwards.ms(width) : 1);
     width *= k;
   }
   return ms;
@@ -90,7 +91,7 @@ std::vector<SizePlan> DraftKnowledge::plans(std::span<const LevelCounts> trees,
     const auto hoped = [this](std::size_t rank) { return ranks_[rank].hoped(); };
     plans.push_back({expected_tokens(tree, ranks_.size(), mean),
                      expected_tokens(tree, ranks_.size(), hoped),
-                     control.ms(rows_of(tree)) + drafting_ms(tree, control)});
+                     control.round_ms(drafting_ms(tree, control), control.ms(rows_of(tree)))});
   }
   return plans;
 }

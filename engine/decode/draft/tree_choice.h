@@ -1,7 +1,8 @@
 // Chooses the tree of a draft model (gamma=auto, k_config=auto; our addition).
 //   tokens  from the acceptance rates of the draft's best, second best, ... token over all verified
 //           nodes, at any depth
-//   time    of the target's step by its rows, and of the draft's forward for each level
+//   time    of the target's step by its rows, and of the draft's forward for each level; if both
+//           models work at the same time (SEED), of the slower one
 // No tree is a choice too. With exact-match verification the choice changes no token. Under rejection
 // sampling it depends only on earlier steps.
 #pragma once
@@ -39,7 +40,8 @@ class DraftKnowledge final : public Learned {
   /// @param kept        index of the accepted candidate; -1: none
   void add_verified(int n_children, int kept);
   /// Counts a forward of the draft model.
-  void add_forward(const DraftForward& forward);
+  /// @param is_beside  the target verified at the same time
+  void add_forward(const DraftForward& forward, bool is_beside = false);
   /// Counts a step.
   /// @param plain_share  its expected time / that of a plain step
   void came(int n_tokens, double plain_share);
@@ -48,7 +50,7 @@ class DraftKnowledge final : public Learned {
   double drafting_ms(const LevelCounts& tree, const StepControl& control) const;
 
   std::vector<Rate> ranks_;  // acceptance by rank
-  CostModel forwards_;       // of the draft model, by rows
+  StageCosts forwards_;      // of the draft model, by rows
   SizeChooser chooser_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 /// A round of which half is drafting, so overlap can gain time.
 RoundTime round(Nanoseconds whole) {
-  return {.whole = whole, .drafting = whole / 2};
+  return {.whole = whole * 1000, .drafting = whole * 500};
 }
 
 /// Time per sequence of a round in each mode.
@@ -21,219 +21,193 @@ struct Costs {
   Nanoseconds in_turn = 0, at_once = 0;
 };
 
+bool overlaps(const ModeChoice& choice) {
+  return choice.mode() == ModeChoice::Overlapped;
+}
+
+bool keeps_overlapped(const ModeChoice& choice) {
+  return choice.kept() == ModeChoice::Overlapped;
+}
+
 /// @return  the number of overlapped rounds
-int feed(OverlapTuner& tuner, const Costs& costs, int n) {
+int feed(ModeChoice& choice, const Costs& costs, int n) {
   int n_at_once = 0;
   for (int i = 0; i < n; i++) {
-    n_at_once += tuner.at_once();
-    tuner.measured(round(tuner.at_once() ? costs.at_once : costs.in_turn));
+    n_at_once += overlaps(choice);
+    choice.measured(round(overlaps(choice) ? costs.at_once : costs.in_turn));
   }
   return n_at_once;
 }
 
-TEST(OverlapTuner, starts_alternating_and_overlaps_where_faster) {
-  OverlapTuner tuner;
-  EXPECT_FALSE(tuner.at_once());
-  EXPECT_GT(feed(tuner, {.in_turn = 100, .at_once = 60}, 200), 180);
-  EXPECT_TRUE(tuner.keeps_overlapped());
-  EXPECT_EQ(tuner.in_turn(), 100);
-  EXPECT_EQ(tuner.overlapped(), 60);
-  EXPECT_EQ(tuner.n_changes(), 1);
+TEST(ModeChoice, starts_in_turn_and_overlaps_where_faster) {
+  ModeChoice choice;
+  EXPECT_FALSE(overlaps(choice));
+  EXPECT_GT(feed(choice, {.in_turn = 100, .at_once = 60}, 200), 180);
+  EXPECT_TRUE(keeps_overlapped(choice));
+  EXPECT_NEAR(choice.ms(ModeChoice::InTurn), 0.1, 0.001);
+  EXPECT_NEAR(choice.ms(ModeChoice::Overlapped), 0.06, 0.001);
+  EXPECT_EQ(choice.n_changes(), 1);
+  EXPECT_TRUE(choice.is_decided());
 }
 
-TEST(OverlapTuner, probes_rarely_where_overlap_does_not_pay) {
-  for (const Nanoseconds at_once : {120, 170, 500}) {
-    OverlapTuner tuner;
-    const int n_lost = feed(tuner, {.in_turn = 100, .at_once = at_once}, 1000);
-    EXPECT_FALSE(tuner.keeps_overlapped());
-    EXPECT_GE(tuner.n_probes(), 3) << "it still probes rarely";
-    EXPECT_LE(n_lost, 6);
-    EXPECT_EQ(tuner.overlapped(), at_once);
+// The rounds in a slower mode cost less than 0.8 % of the time.
+TEST(ModeChoice, probes_rarely_where_overlap_does_not_pay) {
+  for (const Nanoseconds at_once : {105, 120, 170, 500}) {
+    ModeChoice choice;
+    feed(choice, {.in_turn = 100, .at_once = at_once}, 20);
+    const int n_lost = feed(choice, {.in_turn = 100, .at_once = at_once}, 2000);
+    EXPECT_FALSE(keeps_overlapped(choice));
+    EXPECT_GE(n_lost, 1) << "it still probes";
+    EXPECT_LE(n_lost * (at_once - 100), 0.008 * 2000 * 100) << at_once;
+    EXPECT_EQ(choice.n_changes(), 0);
   }
-  OverlapTuner a_little_slower;
-  feed(a_little_slower, {.in_turn = 100, .at_once = 105}, 1000);
-  EXPECT_GE(a_little_slower.n_probes(), 4) << "a small loss is probed again";
 }
 
-// The load changes repeatedly. A changed load alone is a weak reason to probe a mode that was far
-// slower.
-TEST(OverlapTuner, a_changing_load_causes_few_probes_after_a_clear_loss) {
-  const auto n_probes = [](Nanoseconds at_once) {
-    OverlapTuner tuner;
-    for (int phase = 1; phase <= 40; phase++) {
-      const Nanoseconds slower = phase % 2 ? 3 : 2;
-      feed(tuner, {.in_turn = 50 * slower, .at_once = at_once * slower}, 12);
-    }
-    EXPECT_FALSE(tuner.keeps_overlapped());
-    return tuner.n_probes();
-  };
-  EXPECT_LE(n_probes(70), 10);
-  EXPECT_GE(n_probes(51), 20);
-}
-
-TEST(OverlapTuner, a_lost_probe_after_a_load_change_delays_the_next) {
-  OverlapTuner tuner;
-  feed(tuner, {.in_turn = 100, .at_once = 140}, 100);
-  feed(tuner, {.in_turn = 200, .at_once = 280}, 12);
-  ASSERT_EQ(tuner.n_probes(), 2) << "the load changed";
-  EXPECT_EQ(feed(tuner, {.in_turn = 200, .at_once = 280}, 180), 0);
-}
-
-TEST(OverlapTuner, another_branch_count_starts_from_the_last_loss) {
-  OverlapTuner three;
-  feed(three, {.in_turn = 100, .at_once = 140}, 20);
-  OverlapTuner two(&three);
-  EXPECT_EQ(feed(two, {.in_turn = 100, .at_once = 140}, 150), 0);
-  EXPECT_GT(feed(two, {.in_turn = 100, .at_once = 140}, 60), 0);
-}
-
-TEST(OverlapTuner, an_insignificant_gain_changes_nothing) {
-  OverlapTuner in_turn;
+TEST(ModeChoice, an_insignificant_gain_changes_nothing) {
+  ModeChoice in_turn;
   feed(in_turn, {.in_turn = 100, .at_once = 99}, 500);
-  EXPECT_FALSE(in_turn.keeps_overlapped());
-  OverlapTuner at_once;
+  EXPECT_FALSE(keeps_overlapped(in_turn));
+  ModeChoice at_once;
   feed(at_once, {.in_turn = 100, .at_once = 90}, 20);
-  ASSERT_TRUE(at_once.keeps_overlapped());
+  ASSERT_TRUE(keeps_overlapped(at_once));
   feed(at_once, {.in_turn = 89, .at_once = 90}, 1000);
-  EXPECT_TRUE(at_once.keeps_overlapped());
+  EXPECT_TRUE(keeps_overlapped(at_once));
   EXPECT_EQ(at_once.n_changes(), 1);
 }
 
-TEST(OverlapTuner, detects_load_changes_in_both_directions) {
-  OverlapTuner tuner;
-  feed(tuner, {.in_turn = 100, .at_once = 60}, 500);
-  ASSERT_TRUE(tuner.keeps_overlapped());
-  feed(tuner, {.in_turn = 110, .at_once = 180}, 12);
-  EXPECT_FALSE(tuner.keeps_overlapped()) << "the kept mode became slower, so it probes at once";
-  feed(tuner, {.in_turn = 110, .at_once = 50}, 1000);
-  EXPECT_TRUE(tuner.keeps_overlapped()) << "no signal, but a rare probe finds it";
-  EXPECT_EQ(tuner.n_changes(), 3);
+TEST(ModeChoice, a_load_common_to_both_modes_changes_nothing) {
+  ModeChoice choice;
+  feed(choice, {.in_turn = 100, .at_once = 140}, 50);
+  const int n_lost = feed(choice, {.in_turn = 200, .at_once = 280}, 100);
+  EXPECT_LE(n_lost, 4);
+  EXPECT_FALSE(keeps_overlapped(choice));
+  EXPECT_NEAR(choice.ms(ModeChoice::InTurn), 0.2, 0.002);
 }
 
-TEST(OverlapTuner, rare_slow_rounds_do_not_mislead_it) {
-  OverlapTuner tuner;
+TEST(ModeChoice, detects_changes_in_both_directions) {
+  ModeChoice choice;
+  feed(choice, {.in_turn = 100, .at_once = 60}, 500);
+  ASSERT_TRUE(keeps_overlapped(choice));
+  feed(choice, {.in_turn = 110, .at_once = 180}, 20);
+  EXPECT_FALSE(keeps_overlapped(choice)) << "the kept mode became slower";
+  feed(choice, {.in_turn = 110, .at_once = 50}, 1000);
+  EXPECT_TRUE(keeps_overlapped(choice)) << "a rare probe finds it";
+  EXPECT_LE(choice.n_changes(), 5);
+}
+
+TEST(ModeChoice, rare_slow_rounds_do_not_mislead_it) {
+  ModeChoice choice;
+  int n_at_once = 0;
   for (int i = 0; i < 2000; i++) {
-    const Nanoseconds usual = tuner.at_once() ? 80 : 100;
-    tuner.measured(round(i % 7 == 5 ? 5 * usual : usual));
+    const Nanoseconds usual = overlaps(choice) ? 80 : 100;
+    n_at_once += overlaps(choice);
+    choice.measured(round(i % 7 == 5 ? 5 * usual : usual));
   }
-  EXPECT_TRUE(tuner.keeps_overlapped());
-  EXPECT_EQ(tuner.n_changes(), 1);
+  EXPECT_GT(n_at_once, 1600);
 }
 
 // Drafting takes so small a part of a round that hiding it would not gain the required margin.
-TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
-  OverlapTuner tuner;
+TEST(ModeChoice, does_not_probe_where_no_gain_is_possible) {
+  ModeChoice choice;
   const auto feed_in_turn = [&](Nanoseconds drafting, int n) {
     for (int i = 0; i < n; i++) {
-      EXPECT_FALSE(tuner.at_once());
-      tuner.measured({.whole = 1000, .drafting = drafting});
+      EXPECT_FALSE(overlaps(choice));
+      choice.measured({.whole = 1000, .drafting = drafting});
     }
   };
   feed_in_turn(28, 1000);
-  EXPECT_EQ(tuner.n_probes(), 0);
-  EXPECT_TRUE(tuner.has_measurements());
-  EXPECT_TRUE(tuner.was_probe_skipped());
-  EXPECT_EQ(tuner.in_turn(), 1000);
-  EXPECT_EQ(tuner.overlapped(), 0);
-  // The draft becomes slower while rounds take as long as before. The tuner must notice within one
-  // backoff period.
+  EXPECT_EQ(choice.n_probes(), 0);
+  EXPECT_TRUE(choice.cannot_gain());
+  EXPECT_TRUE(choice.is_decided());
+  EXPECT_EQ(choice.ms(ModeChoice::Overlapped), 0);
+  // The draft becomes slower while rounds take as long as before.
   int n = 0;
-  for (; !tuner.at_once() && n < 1000; n++) tuner.measured({.whole = 1000, .drafting = 300});
-  EXPECT_TRUE(tuner.at_once());
-  EXPECT_LE(n, 800);
-  feed(tuner, {.in_turn = 1000, .at_once = 700}, 20);
-  EXPECT_TRUE(tuner.keeps_overlapped());
-  EXPECT_FALSE(tuner.was_probe_skipped());
-
-  OverlapTuner just_enough;
-  for (int i = 0; i < 3; i++) just_enough.measured({.whole = 1000, .drafting = 30});
-  EXPECT_TRUE(just_enough.at_once());
+  for (; !overlaps(choice) && n < 100; n++) choice.measured({.whole = 1000, .drafting = 300});
+  EXPECT_LE(n, 10);
+  for (int i = 0; i < 20; i++)
+    choice.measured({.whole = overlaps(choice) ? 700 : 1000, .drafting = 300});
+  EXPECT_TRUE(keeps_overlapped(choice));
 }
 
-// Steps become faster in both modes, as they do after a prompt.
-TEST(OverlapTuner, faster_steps_favour_neither_mode) {
-  OverlapTuner tuner;
+// Steps become faster in both modes, as they do after a prompt: a change between equal modes costs
+// nothing, but it must stay rare.
+TEST(ModeChoice, faster_steps_rarely_change_the_mode) {
+  ModeChoice choice;
   for (int text = 0; text < 20; text++)
-    for (int i = 0; i < 25; i++) tuner.measured(round(1000 + 250 / (1 + i / 2)));
-  EXPECT_FALSE(tuner.keeps_overlapped());
-  EXPECT_EQ(tuner.n_changes(), 0);
-  EXPECT_GE(tuner.n_probes(), 2);
+    for (int i = 0; i < 25; i++) choice.measured(round(1000 + 250 / (1 + i / 2)));
+  EXPECT_LE(choice.n_changes(), 10);
 }
 
-TEST(OverlapTuner, noise_between_equal_modes_rarely_changes_it) {
+TEST(ModeChoice, noise_between_equal_modes_costs_nothing) {
   Dice dice(4);
-  OverlapTuner tuner;
-  for (int i = 0; i < 3000; i++) tuner.measured(round(dice(950, 1050)));
-  EXPECT_LE(tuner.n_changes(), tuner.n_probes() / 2);
-  EXPECT_LE(tuner.n_probes(), 60);
+  ModeChoice choice;
+  for (int i = 0; i < 3000; i++) choice.measured(round(dice(950, 1050)));
+  EXPECT_NEAR(choice.ms(choice.kept()), 1, 0.03);
 }
 
-TEST(MeasuredOverlap, each_branch_count_is_tuned_separately) {
-  MeasuredOverlap overlap;
+// A mode with larger trees may take longer and still bring more tokens per time.
+TEST(ModeChoice, counts_expected_tokens) {
+  ModeChoice choice;
+  for (int i = 0; i < 50; i++) {
+    RoundTime time = round(overlaps(choice) ? 120 : 100);
+    time.tokens = overlaps(choice) ? 3 : 2;
+    choice.measured(time);
+  }
+  EXPECT_TRUE(keeps_overlapped(choice));
+  EXPECT_NEAR(choice.ms(ModeChoice::Overlapped), 0.12, 0.001);
+}
+
+TEST(ChosenOverlap, each_branch_count_is_chosen_separately) {
+  ChosenOverlap overlap;
   for (int i = 0; i < 50; i++) {
     overlap.measured(1, round(10));
     overlap.measured(2, round(overlap.at_once(2) ? 90 : 50));
     overlap.measured(3, round(overlap.at_once(3) ? 50 : 90));
   }
   EXPECT_FALSE(overlap.at_once(1));
-  EXPECT_FALSE(overlap.at_once(2));
-  EXPECT_TRUE(overlap.at_once(3));
-  EXPECT_EQ(overlap.tuners().size(), 2u);
+  EXPECT_EQ(overlap.choices().at(2).kept(), ModeChoice::InTurn);
+  EXPECT_EQ(overlap.choices().at(3).kept(), ModeChoice::Overlapped);
+  EXPECT_EQ(overlap.choices().size(), 2u);
 }
 
-TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
-  for (const Nanoseconds beside : {50, 150}) {
-    MeasuredOverlap overlap;
+TEST(ChosenOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
+  for (const Nanoseconds beside : {60, 150}) {
+    ChosenOverlap overlap;
     EXPECT_FALSE(overlap.at_once(6)) << "nothing is known yet";
     for (int i = 0; i < 20; i++) overlap.measured(6, round(overlap.at_once(6) ? beside : 100));
     const bool pays = beside < 100;
     ASSERT_EQ(overlap.at_once(6), pays);
     // Sequences end one by one; each count occurs only a few times.
     for (int n = 5; n > 1; n--) {
-      for (int i = 0; i < 40; i++) {
+      for (int i = 0; i < 20; i++) {
         EXPECT_EQ(overlap.at_once(n), pays) << n << " branches, round " << i;
         overlap.measured(n, round(overlap.at_once(n) ? beside * 2 : 200));
       }
-      EXPECT_EQ(overlap.tuners().at(n).n_probes(), 0);
+      EXPECT_EQ(overlap.choices().at(n).n_probes(), 0);
     }
     EXPECT_FALSE(overlap.at_once(1));
     // If the choice is wrong for this count, a probe finds out.
-    for (int i = 0; i < 200; i++) overlap.measured(2, round(overlap.at_once(2) == pays ? 200 : 90));
-    EXPECT_EQ(overlap.at_once(2), !pays);
+    for (int i = 0; i < 600; i++)
+      overlap.measured(2, round(overlap.at_once(2) == pays ? 200 : 100));
+    EXPECT_EQ(overlap.choices().at(2).kept() == ModeChoice::Overlapped, !pays);
   }
 }
 
-// A count that started from a neighbour's choice may have been measured in one mode only. Such a
-// count is not reported.
-TEST(MeasuredOverlap, reports_the_largest_count_measured_in_both_modes) {
-  for (const Nanoseconds beside : {50, 150}) {
-    MeasuredOverlap overlap;
-    EXPECT_EQ(overlap.largest_measured(), nullptr);
-    const auto rounds = [&](int n_branches, int n) {
-      for (int i = 0; i < n; i++)
-        overlap.measured(n_branches, round(overlap.at_once(n_branches) ? beside : 100));
-    };
-    rounds(3, 3);
-    EXPECT_EQ(overlap.largest_measured(), nullptr) << "measured only in alternating mode";
-    rounds(3, 17);
-    ASSERT_EQ(overlap.at_once(3), beside < 100);
-    rounds(6, 10);
-    const OverlapTuner& six = overlap.tuners().at(6);
-    EXPECT_EQ(six.in_turn() > 0, beside > 100) << "the mode that it started with";
-    EXPECT_EQ(six.overlapped() > 0, beside < 100);
-    const OverlapTuner* largest = overlap.largest_measured();
-    ASSERT_EQ(largest, &overlap.tuners().at(3));
-    EXPECT_EQ(largest->in_turn(), 100);
-    EXPECT_EQ(largest->overlapped(), beside);
-    rounds(6, 200);
-    EXPECT_EQ(overlap.largest_measured(), &six) << "it has probed";
-  }
+TEST(ChosenOverlap, reports_the_largest_decided_count) {
+  ChosenOverlap overlap;
+  EXPECT_EQ(overlap.largest_decided(), nullptr);
+  for (int i = 0; i < 3; i++) overlap.measured(3, round(overlap.at_once(3) ? 60 : 100));
+  EXPECT_EQ(overlap.largest_decided(), nullptr) << "measured in turn only";
+  for (int i = 0; i < 17; i++) overlap.measured(3, round(overlap.at_once(3) ? 60 : 100));
+  EXPECT_EQ(overlap.largest_decided(), &overlap.choices().at(3));
+  overlap.measured(6, round(60));
+  EXPECT_EQ(overlap.largest_decided(), &overlap.choices().at(6));
 }
 
 TEST(Overlap, names_match_their_modes) {
   EXPECT_TRUE(overlap_named("always")->at_once(1));
   EXPECT_FALSE(overlap_named("never")->at_once(3));
-  EXPECT_NE(dynamic_cast<MeasuredOverlap*>(overlap_named("auto").get()), nullptr);
+  EXPECT_NE(dynamic_cast<ChosenOverlap*>(overlap_named("auto").get()), nullptr);
   EXPECT_EQ(overlap_names().size(), 3u);
   EXPECT_THROW(overlap_named("often"), ContractError);
 }
@@ -331,7 +305,7 @@ TEST(Rounds, adaptive_rounds_are_about_as_fast_as_the_better_mode) {
   for (const Machine& machine : machines) {
     for (const int together : {1, 3}) {
       FixedOverlap never(false), always(true);
-      MeasuredOverlap measured;
+      ChosenOverlap measured;
       const auto n_tokens = 400;
       const Nanoseconds in_turn = makespan(never, machine, 3, together, n_tokens);
       const Nanoseconds at_once = makespan(always, machine, 3, together, n_tokens);
@@ -346,17 +320,17 @@ TEST(Rounds, adaptive_rounds_without_gain_equal_alternating_ones) {
   const Machine machine{.draft = 2, .verify = 300, .draft_beside = 2, .verify_beside = 600};
   for (const int together : {1, 3}) {
     FixedOverlap never(false);
-    MeasuredOverlap measured;
+    ChosenOverlap measured;
     const Nanoseconds in_turn = makespan(never, machine, 3, together, 400);
     EXPECT_EQ(makespan(measured, machine, 3, together, 400), in_turn);
-    EXPECT_EQ(measured.tuners().at(3).n_probes(), 0);
-    EXPECT_EQ(measured.largest_measured(), &measured.tuners().at(3));
+    EXPECT_EQ(measured.choices().at(3).n_probes(), 0);
+    EXPECT_EQ(measured.largest_decided(), &measured.choices().at(3));
   }
 }
 
 TEST(Rounds, adaptive_rounds_are_deterministic) {
   const Machine machine{.draft = 20, .verify = 30, .draft_beside = 22, .verify_beside = 32};
-  MeasuredOverlap first, second;
+  ChosenOverlap first, second;
   EXPECT_EQ(makespan(first, machine, 4, 2, 300), makespan(second, machine, 4, 2, 300));
 }
 

@@ -37,6 +37,7 @@ CompletionRequest request(const std::string& prompt, int max_tokens, float tempe
   request.run.prompt = prompt;
   request.run.prompt_tokens = tokenize_prompt(*bundled().target.model, prompt);
   request.run.decoder = "seed";
+  request.run.options = {{"k_config", "1,1,1"}};
   request.run.max_tokens = max_tokens;
   request.run.sampling.temperature = temperature;
   return request;
@@ -71,7 +72,7 @@ TEST(RoundsScheduler, gives_each_request_its_output_alone) {
     auto plain = requests;
     for (CompletionRequest& one : plain) {
       one.run.decoder = in_turn;
-      if (mode == Sampling::Mode::Rejection) one.run.options = {{"k_config", "1,1,1"}};
+      if (mode == Sampling::Mode::Coupled) one.run.options.clear();
     }
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
     for (const char* policy : {"fcfs", "shortest", "priority"}) {
@@ -97,12 +98,9 @@ TEST(RoundsScheduler, gives_each_request_its_output_alone) {
 std::vector<CompletionRequest> without_rounds(std::vector<CompletionRequest> requests) {
   for (std::size_t i = 0; i < requests.size(); i++) {
     RunRequest& run = requests[i].run;
-    const bool is_tree = !run.options.empty();
+    const bool is_tree = run.options.at("k_config") != "1,1,1";
     run.decoder = is_tree || i % 2 ? "mcsd" : "speculative";
-    if (run.decoder == "speculative")
-      run.options = {{"gamma", "3"}};
-    else if (!is_tree)
-      run.options = {{"k_config", "1,1,1"}};
+    if (run.decoder == "speculative") run.options = {{"gamma", "3"}};
   }
   return requests;
 }
@@ -368,7 +366,7 @@ TEST(RoundsScheduler, branches_without_a_draft_do_not_count) {
   EXPECT_GT(drafted.at("round_draft_ms"), 0);
 
   std::vector<CompletionRequest> answers = requests;
-  for (CompletionRequest& one : answers) one.run.decoder = "ar";
+  for (CompletionRequest& one : answers) one.run.decoder = "ar", one.run.options.clear();
   scheduler.run(answers, {});
   const auto both = scheduler.figures();
   EXPECT_GT(both.at("steps"), 2 * drafted.at("steps")) << "plain steps emit one token each";
@@ -409,6 +407,39 @@ TEST(RoundsScheduler, reports_the_chosen_mode_and_its_times) {
     EXPECT_EQ(fixed.figures().at("overlapped"), overlap == std::string("always"));
     EXPECT_FALSE(fixed.figures().contains("overlap_chosen"));
   }
+}
+
+// Both threads work; the trees are chosen on the target's thread (k_config=auto).
+TEST(RoundsScheduler, chosen_trees_change_no_token) {
+  int n_drafted = 0;
+  for (const float temperature : {0.0f, 0.8f}) {
+    std::vector<CompletionRequest> requests = several(temperature);
+    std::vector<CompletionRequest> plain = requests;
+    for (CompletionRequest& one : plain) one.run.decoder = "ar", one.run.options.clear();
+    for (CompletionRequest& one : requests) one.run.options.clear();
+    const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
+    for (const std::string& overlap : overlap_names()) {
+      for (const int together : {1, 3}) {
+        EventList events;
+        RoundsScheduler scheduler(bundled(),
+                                  {.n_branches = 3, .n_together = together, .overlap = overlap});
+        const auto found = scheduler.run(requests, {.events = &events});
+        for (std::size_t i = 0; i < requests.size(); i++)
+          EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << overlap << together;
+        int n_decisions = 0, n_steps = 0;
+        for (const Event& event : events.events) {
+          const auto* drafted = std::get_if<Drafted>(&event);
+          if (!drafted) continue;
+          n_steps++;
+          n_decisions += drafted->decision.size >= 0 && drafted->decision.ms > 0;
+          n_drafted += drafted->tree.n_rows() > 1;
+          EXPECT_LE(drafted->tree.n_rows() - 1, drafted->decision.size);
+        }
+        EXPECT_EQ(n_decisions, n_steps) << "every step reports its decision";
+      }
+    }
+  }
+  EXPECT_GT(n_drafted, 0);
 }
 
 /// A prompt of some pages.

@@ -61,7 +61,7 @@ class RandomOverlap final : public Overlap {
 std::unique_ptr<Overlap> overlap_of_trial(int trial) {
   if (trial % 4 == 0) return std::make_unique<FixedOverlap>(false);
   if (trial % 4 == 1) return std::make_unique<FixedOverlap>(true);
-  if (trial % 4 == 2) return std::make_unique<MeasuredOverlap>();
+  if (trial % 4 == 2) return std::make_unique<ChosenOverlap>();
   return std::make_unique<RandomOverlap>(static_cast<std::uint64_t>(trial));
 }
 

@@ -191,6 +191,36 @@ TEST(DraftKnowledge, expected_tokens_follow_observed_acceptance) {
   EXPECT_THROW(known.add_verified(2, 2), ContractError);
 }
 
+// SEED: while the target verifies other texts, drafting costs nothing until it takes longer.
+TEST(DraftKnowledge, drafts_more_while_the_target_verifies) {
+  DraftKnowledge known;
+  StepControl control;
+  for (int i = 0; i < 50; i++) {
+    for (const int rows : {1, 2, 4, 8, 16}) control.costs().add(rows, 8 + 0.1 * rows);
+    known.add_forward({.begun = 0, .ended = ns_of(3), .n_rows = 1});
+    known.add_verified(1, i % 4 == 0 ? -1 : 0);
+  }
+  const auto longest = [&] {
+    const std::vector<SizePlan> plans = known.plans(chains_to_choose(), control);
+    const auto rate = [](const SizePlan& plan) { return plan.tokens / plan.ms; };
+    return std::ranges::max_element(plans, {}, rate) - plans.begin();
+  };
+  const auto in_turn = longest();
+  EXPECT_NEAR(control.round_ms(3, 8), 11, 1e-9);
+  control.set_overlapped(3);
+  EXPECT_NEAR(control.round_ms(3, 8), 8, 1e-9) << "the target works all the time";
+  EXPECT_NEAR(control.round_ms(9, 8), 9, 1e-9);
+  control.set_lanes(3);
+  EXPECT_NEAR(control.round_ms(3, 8), 9, 1e-9) << "a branch waits for its whole verification";
+  control.set_lanes(1);
+  EXPECT_GT(longest(), in_turn);
+  // The times beside another model are learned apart from the others.
+  for (int i = 0; i < 50; i++) control.costs().add(1, 16);
+  EXPECT_NEAR(control.ms(1), 16, 1);
+  control.set_overlapped(0);
+  EXPECT_NEAR(control.ms(1), 8.1, 0.5);
+}
+
 TEST(DraftKnowledge, its_trees_have_at_most_28_tokens) {
   EXPECT_EQ(rows_of({2, 2, 1}), 11);
   for (const LevelCounts& tree : trees_to_choose()) EXPECT_LE(rows_of(tree), 29);
