@@ -32,7 +32,8 @@ TEST_F(CliPool, guesses_are_copied_from_a_file) {
   const json ar = document(std::string("generate --decoder ar") + kPrompt);
   std::ofstream("pool.txt") << "Anna has 4 cups." << ar["text"].get<std::string>();
   for (const char* decoder : {"suffix", "lookahead"}) {
-    const char* sizes = decoder == std::string("suffix") ? " --set n_tokens=12" : "";
+    const char* sizes = decoder == std::string("suffix") ? " --set n_tokens=12"
+                                                         : " --set window=5 --set n_guesses=5";
     const std::string command = std::string("generate --decoder ") + decoder + sizes + kPrompt;
     const json without = document(command), with = document(command + " --pool pool.txt");
     EXPECT_EQ(with["text"], ar["text"]);
