@@ -1,6 +1,7 @@
 #include "app/cli/options.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -87,9 +88,22 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
           "--model", o.model,
           "bundled model, .gguf file, directory with config.json and *.safetensors, "
           "hf:ORG/NAME, ollama:NAME, or a unique part of a name that `decoscope model list` "
-          "prints")
+          "prints; MODEL+ADAPTER as with --adapter")
       ->type_name(kModelName)
       ->capture_default_str();
+  // After --model: callbacks run in the order of these lines.
+  command
+      .add_option_function<std::string>(
+          "--adapter",
+          [&o](const std::string& folder) {
+            if (!std::filesystem::exists(folder + "/adapter_config.json"))
+              throw CLI::ValidationError(
+                  "--adapter",
+                  folder + ": no adapter_config.json, expected the folder of a LoRA adapter");
+            o.model += "+" + folder;
+          },
+          "merge a LoRA adapter (a folder that peft wrote) into the model")
+      ->type_name("DIR");
   command
       .add_option_function<std::string>(
           "--scale",

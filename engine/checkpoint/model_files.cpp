@@ -15,6 +15,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
 #include "engine/chat/template_files.h"
+#include "engine/checkpoint/adapter/lora_adapter.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/gguf/gguf_model.h"
@@ -308,10 +309,25 @@ ModelFiles open_directory(const std::string& directory, const OpenOptions& optio
 
 }  // namespace
 
+namespace {
+
+void apply_adapter(ModelFiles& files, const std::string& folder, const FileLimits& limits) {
+  LoraAdapter adapter = open_adapter(folder, limits);
+  files.notices.push_back(fmt::format(
+      "{}: adapter of {} matrices{}, merged into {}", escaped(folder), adapter.updates.size(),
+      adapter.base.empty() ? "" : " of " + escaped(adapter.base), escaped(files.name)));
+  files.tensors = with_adapter(files.tensors, tensors_of(files.config), std::move(adapter));
+  files.name += "+" + fs::weakly_canonical(folder).filename().string();
+}
+
+}  // namespace
+
 ModelFiles open_model(const std::string& path, const OpenOptions& options) {
+  const auto [base, adapter] = split_adapter(path);
   ModelFiles files =
-      is_gguf_path(path) ? open_gguf_model(path, options) : open_directory(path, options);
-  if (const std::string name = name_in_store(path); !name.empty()) files.name = name;
+      is_gguf_path(base) ? open_gguf_model(base, options) : open_directory(base, options);
+  if (const std::string name = name_in_store(base); !name.empty()) files.name = name;
+  if (!adapter.empty()) apply_adapter(files, adapter, options.limits);
   return files;
 }
 
@@ -383,7 +399,28 @@ std::string how_to_fetch(const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+/// The path of an adapter's base model and the adapter, as open_model() reads it.
+std::string with_its_base(const std::string& adapter, const std::string& assets_dir) {
+  const std::string base = base_of_adapter(adapter);
+  const std::string hint = fmt::format("name the base model, MODEL+{}", escaped(adapter));
+  if (base.empty()) refuse(adapter, "adapter", "no base_model_name_or_path", hint);
+  for (const std::string& name : {base, "hf:" + base}) {
+    try {
+      return find_model(name, assets_dir) + "+" + adapter;
+    } catch (const Error&) {
+    }
+  }
+  refuse(adapter, "adapter", "the base model " + in_quotes(base) + ", which is not here", hint);
+}
+
+}  // namespace
+
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir) {
+  if (is_adapter(name_or_path)) return with_its_base(name_or_path, assets_dir);
+  if (const auto [model, adapter] = split_adapter(name_or_path); !adapter.empty())
+    return find_model(model, assets_dir) + "+" + adapter;
   const std::string bundled = assets_dir + "/models/" + name_or_path;
   const bool is_name = is_bare_name(name_or_path);
   if (is_name && exists(bundled + "/config.json")) return bundled;

@@ -13,12 +13,13 @@
 namespace engine {
 
 /// Opens a Hugging Face directory or a GGUF file and checks that its parts agree, including the
-/// shapes of all tensors.
+/// shapes of all tensors. "MODEL+ADAPTER" merges an adapter into it (adapter/lora_adapter.h).
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 ModelFiles open_model(const std::string& path, const OpenOptions& options = {});
 
 /// Resolves the name of a bundled model (`assets_dir`/models/NAME), or the path of a GGUF file, of
-/// a folder with one or of a Hugging Face directory.
+/// a folder with one or of a Hugging Face directory. Of "MODEL+ADAPTER", it resolves the model. The folder of an
+/// adapter alone means the base model that it names with the adapter: the result is "MODEL+ADAPTER".
 /// @throws Error(BadInput)  not found; the message lists the models available
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 

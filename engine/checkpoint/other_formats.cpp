@@ -158,17 +158,6 @@ std::optional<OtherFormat> safetensors_of_other_names(const std::vector<std::str
   return std::nullopt;
 }
 
-/// Recognises an adapter and its base model.
-std::string base_of_adapter(const std::string& directory) {
-  try {
-    const Json config = read_json_file(directory + "/adapter_config.json", {});
-    const Json* base = config.find("base_model_name_or_path");
-    return base && !base->text.empty() ? " of " + in_quotes(base->text) : "";
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 std::optional<OtherFormat> model_below(const std::string& directory,
                                        const std::vector<std::string>& names) {
   std::error_code ignored;
@@ -203,8 +192,8 @@ OtherFormat recognise_directory(const std::string& directory) {
   const std::vector<std::string> names = names_in(directory);
   if (names.empty()) return {"an empty directory", "finish the download"};
   if (find_name(names, "adapter_config.json", ""))
-    return {"a LoRA adapter" + base_of_adapter(directory) + " (adapter_config.json)",
-            "merge it into its base model with merge_and_unload() of peft, and name the result"};
+    return {"a LoRA adapter (adapter_config.json)",
+            "name it with its base model: MODEL+" + escaped(directory)};
   if (const auto gguf = find_name(names, "", ".gguf"))
     return {escaped(*gguf) + ", a GGUF file",
             "name that file: " + escaped((fs::path(directory) / *gguf).string())};

@@ -232,7 +232,9 @@ void write_from_gguf(const ModelFiles& files,
                      const WriteProgress& progress,
                      std::vector<std::string>& notices) {
   const auto* tensors = dynamic_cast<const GgufTensors*>(files.tensors.get());
-  ensure(tensors != nullptr, "write_gguf: the model as open_model() returned it");
+  if (!tensors)
+    refuse(path, "model", "a GGUF file with an adapter",
+           "a directory as output, which can be converted to a GGUF file afterwards");
   const auto& parts = tensors->parts();
   GgufHeader header;
   copy_pairs(*parts[0], type, header);

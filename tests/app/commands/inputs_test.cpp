@@ -374,7 +374,7 @@ TEST_F(CliInputs, unsupported_models_are_refused_with_a_suggestion) {
   EXPECT_EQ(noted.code, 0) << noted.err;
   EXPECT_NE(noted.err.find("the adapter is not applied"), std::string::npos) << noted.err;
   std::filesystem::remove(weights);
-  refused(ask + model, 3, "found a LoRA adapter");
+  refused(ask + model, 3, "found no base_model_name_or_path");
   for (const auto& [text, part] :
        {std::pair("  <!doctype html><html>", "a web page"),
         std::pair("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
