@@ -16,8 +16,8 @@ scripts/build.sh fuzz --target "fuzz_$target" >&2
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/decoscope/fuzz/$target
 mkdir -p "$kept/corpus" "$kept/findings"
 done=$(cat "$kept/executions" 2> /dev/null || echo 0)
-# Without the search for leaks after each input, stack traces of allocations, and entropic weights, twice as many executions per second.
-export ASAN_OPTIONS=malloc_context_size=2:${ASAN_OPTIONS:-}
+# Faster: no search for leaks after each input, no stack traces of allocations, no entropic weights.
+export ASAN_OPTIONS=malloc_context_size=0:${ASAN_OPTIONS:-}
 while [ "$done" -lt "$total" ]; do
   status=0
   "build/fuzz/bin/fuzz_$target" -artifact_prefix="$kept/findings/" -rss_limit_mb=2048 -malloc_limit_mb=1024 -timeout=10 -max_len=16384 \
