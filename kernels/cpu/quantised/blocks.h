@@ -12,10 +12,9 @@ namespace {
 
 constexpr int kChunkBlocks = 24;   // most blocks of k in a chunk
 constexpr int kSummedBlocks = 16;  // most blocks of rows whose sums are kept for a panel
-constexpr std::int64_t kFarAhead =
-    8192;  // least distance in bytes that a single pass prefetches ahead
 
-/// A pass prefetches the block `distance` bytes after block `first`, and after each `every`-th block from it.
+/// A pass prefetches the block `distance` bytes after block `first`, and after each `every`-th block from it. Blocks from
+/// kChunkBlocks on are not in a pass.
 struct NextBlocks {
   std::int64_t distance;
   int first, every;
@@ -96,8 +95,8 @@ struct Passes {
   };
   Pass pass[kSummedBlocks];
   int n = 0, first_row = 0, n_rows = 0;
-  int n_k = 0, chunk = 0;     // blocks of a panel, and of a chunk but the last
-  std::int64_t distance = 0;  // of prefetching
+  int n_k = 0, chunk = 0;  // blocks of a panel, and of a chunk but the last
+  bool prefetches = false;
 
   Passes(const MatmulCall& call, const RowBlocks<Lanes::kRows>& rows, int first_block)
       : first_row(rows.begin(first_block)), n_k(call.k / kBlock) {
@@ -109,9 +108,10 @@ struct Passes {
     }
     const int n_chunks = (n_k + kChunkBlocks - 1) / kChunkBlocks;
     chunk = (n_k + n_chunks - 1) / n_chunks;
-    // A single pass reads the memory faster, so it looks further ahead.
-    const std::int64_t bytes = static_cast<std::int64_t>(chunk) * Q::kBlockBytes;
-    distance = n == 1 && bytes < kFarAhead ? kFarAhead : bytes;
+    prefetches = n > 1 || n_rows > Lanes::kRowsOfReading;
+  }
+  NextBlocks next_of(int i) const {
+    return {std::int64_t{chunk} * Q::kBlockBytes, prefetches ? i : kChunkBlocks, n};
   }
 };
 
@@ -124,7 +124,7 @@ void multiply_panel(const MatmulCall& call, int panel, const Passes<Q, Lanes>& p
     const int left = passes.n_k - begin, size = left < passes.chunk ? left : passes.chunk;
     for (int i = 0; i < passes.n; i++) {
       const auto& pass = passes.pass[i];
-      pass.multiply(at, pass.x + begin * pass.n_rows, size, {passes.distance, i, passes.n},
+      pass.multiply(at, pass.x + begin * pass.n_rows, size, passes.next_of(i),
                     sums + (pass.first_row - passes.first_row) * kPanel);
     }
     at += static_cast<std::int64_t>(size) * Q::kBlockBytes;

@@ -12,7 +12,7 @@ namespace kernels::cpu {
 namespace {
 
 struct Maddubs {
-  static constexpr int kRows = 5, kParts = 2;
+  static constexpr int kRows = 5, kRowsOfReading = 5, kParts = 2;
   using Dot = __m256i;
   using Floats = __m256;
   template <class Q>

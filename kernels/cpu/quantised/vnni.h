@@ -10,7 +10,7 @@ namespace kernels::cpu {
 namespace {
 
 struct Vnni512 {
-  static constexpr int kRows = 12, kParts = 1;
+  static constexpr int kRows = 12, kRowsOfReading = 8, kParts = 1;
   using Dot = __m512i;
   using Floats = __m512;
   template <class Q>
