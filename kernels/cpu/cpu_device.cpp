@@ -88,7 +88,8 @@ void* allocate_bytes(std::int64_t bytes, const char* what) {
   const bool pooled = bytes >= BlockPool::kLeast && bytes <= BlockPool::kMost;
   const std::int64_t align = bytes >= kHugePage && !pooled ? kHugePage : 64;
   const std::int64_t rounded = std::max<std::int64_t>(align, (bytes + align - 1) / align * align);
-  void* data = pooled && kPoolsBlocks ? pool().take(rounded) : std::aligned_alloc(align, rounded);
+  void* data = pooled && kPoolsBlocks ? pool().take(rounded) : nullptr;
+  if (!data) data = std::aligned_alloc(align, rounded);
   if (!data) {
     throw Error(ErrorCode::Resources, "memory: " + std::to_string(bytes / 1'000'000 + 1) +
                                           " MB could not be allocated" +

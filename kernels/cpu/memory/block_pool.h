@@ -20,7 +20,7 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
   ~BlockPool();
-  /// A block aligned to 64 bytes; its contents are undefined. Null: the system has no memory left.
+  /// A block aligned to 64 bytes; its contents are undefined. Null: the system has no memory for another region.
   /// @param bytes  kLeast to kMost, a multiple of 64
   void* take(std::int64_t bytes);
   /// Frees a block of take(). @return  false if it is not one
