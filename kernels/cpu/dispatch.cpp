@@ -51,6 +51,7 @@ std::list<InstructionSet> find_sets() {
       !has_bit(1, 0, 'c', 29))  // F16C
     return sets;
   add("avx2", avx2_kernels());
+  if (has_bit(7, 1, 'a', 4)) add("avx_vnni", avx_vnni_kernels());
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
     return sets;

@@ -139,6 +139,8 @@ struct CpuKernels {
 const CpuKernels& scalar_kernels();
 /// AVX2 with FMA and F16C.
 const CpuKernels& avx2_kernels();
+/// AVX2 with AVX-VNNI for quantised weights.
+const CpuKernels& avx_vnni_kernels();
 /// AVX-512 F, BW, VL and DQ.
 const CpuKernels& avx512_kernels();
 /// AVX-512 with VNNI for quantised weights.

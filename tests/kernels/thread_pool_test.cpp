@@ -12,6 +12,9 @@
 #include "kernels/error.h"
 #include "kernels/thread_sharing.h"
 #include "tests/kernels/kernel_test_support.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace kernels::test {
 namespace {
@@ -183,6 +186,17 @@ TEST(CpuOps, scalar_is_first_and_names_are_unique) {
   EXPECT_STREQ(all[0]->name, "scalar");
   for (std::size_t i = 1; i < all.size(); i++) EXPECT_STRNE(all[i]->name, all[i - 1]->name);
 }
+
+#if defined(__x86_64__)
+TEST(CpuOps, avx_vnni_is_offered_where_the_processor_has_it) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a >> 4 & 1))
+    GTEST_SKIP() << "this processor has no AVX-VNNI; no test runs these kernels";
+  std::vector<std::string> names;
+  for (const Ops* ops : all_cpu_ops()) names.emplace_back(ops->name);
+  EXPECT_THAT(names, testing::Contains("avx_vnni"));
+}
+#endif
 
 TEST(CpuOps, memory_is_aligned) {
   const auto device = open_cpu(1);
