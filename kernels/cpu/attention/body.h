@@ -58,21 +58,19 @@ inline void write_out(const AttentionCall& call, int row, int head, const float*
     f_store_part(out + d, f_mul(f_load(total + 16 + d), inverse), call.head_dim - d);
 }
 
-// A cache of type Q8_0. Of a head, a page of keys has int8 [head_dim, 64] and scales [head_dim / 32, 64] in f16, a page of values
-// int8 [64, head_dim] and scales [head_dim / 32, 64], a staged row int8 [head_dim] and scales [head_dim / 32]. Each chunk is
-// converted to f32 once.
-struct StoreQ8 : StoreF32 {
-  static constexpr int kGroup = 32;
-};
+// A cache of type Q8_0: pages as in ScaledInt8, a staged row has int8 [head_dim] and scales [head_dim / 32]. Few queries multiply
+// the int8 of a page by their scales in registers; for many, and with rows of the current forward, a chunk is converted to f32
+// once. Both give the same bits.
+struct StoreQ8 : StoreF32 {};
 
 // keys or values [n_rows, 64] of one chunk, 32 rows for each row of scales
 inline void widen_q8_keys(const std::int8_t* from, int head_dim, float* to, Ahead& ahead) {
-  const auto* scales = reinterpret_cast<const std::uint16_t*>(from + head_dim * kChunk);
-  for (int first = 0; first < head_dim; first += StoreQ8::kGroup, scales += kChunk) {
+  const std::uint16_t* scales = scales_after(from, head_dim);
+  for (int first = 0; first < head_dim; first += kCacheGroup, scales += kChunk) {
     F scale[4];
 #pragma GCC unroll 4
     for (int b = 0; b < 4; b++) scale[b] = f_load_f16(scales + 16 * b);
-    for (int d = first; d < first + StoreQ8::kGroup; d++) {
+    for (int d = first; d < first + kCacheGroup; d++) {
       ahead.fetch<kChunk>();
 #pragma GCC unroll 4
       for (int b = 0; b < 4; b++) {
@@ -84,13 +82,13 @@ inline void widen_q8_keys(const std::int8_t* from, int head_dim, float* to, Ahea
 }
 inline void widen_q8_values(
     const std::int8_t* from, int head_dim, int n_slots, float* to, Ahead& ahead) {
-  const auto* scales = reinterpret_cast<const std::uint16_t*>(from + head_dim * kChunk);
-  for (int first = 0; first < head_dim; first += StoreQ8::kGroup, scales += kChunk) {
+  const std::uint16_t* scales = scales_after(from, head_dim);
+  for (int first = 0; first < head_dim; first += kCacheGroup, scales += kChunk) {
     alignas(64) float scale[kChunk];
     for (int b = 0; b < kChunk; b += 16) f_store(scale + b, f_load_f16(scales + b));
     for (int slot = 0; slot < n_slots; slot++) {
-      ahead.fetch<StoreQ8::kGroup>();
-      for (int d = first; d < first + StoreQ8::kGroup; d += 16) {
+      ahead.fetch<kCacheGroup>();
+      for (int d = first; d < first + kCacheGroup; d += 16) {
         const int at = slot * head_dim + d;
         f_store(to + at, f_mul(f_load_i8(from + at), f_set(scale[slot])));
       }
@@ -100,9 +98,9 @@ inline void widen_q8_values(
 // One staged row of a head; value i goes to to[i * stride].
 inline void widen_q8_row(const std::int8_t* from, int head_dim, float* to, int stride) {
   const auto* scales = reinterpret_cast<const std::uint16_t*>(from + head_dim);
-  for (int first = 0; first < head_dim; first += StoreQ8::kGroup, scales++) {
+  for (int first = 0; first < head_dim; first += kCacheGroup, scales++) {
     const float scale = f32_of_half(scales);
-    for (int d = first; d < first + StoreQ8::kGroup; d++)
+    for (int d = first; d < first + kCacheGroup; d++)
       to[d * stride] = static_cast<float>(from[d]) * scale;
   }
 }
@@ -154,7 +152,7 @@ struct AttentionRows {
 
   // Bytes of one position and head, as kernels::cache_bytes()
   std::int64_t bytes_of_position() const {
-    if (kIsQ8) return head_dim + head_dim / StoreQ8::kGroup * 2;
+    if (kIsQ8) return head_dim + head_dim / kCacheGroup * 2;
     return static_cast<std::int64_t>(sizeof(Element)) * head_dim;
   }
   // The item's head in a page of keys or of values.
@@ -195,9 +193,9 @@ struct AttentionRows {
     if (widens) {
       const float* rows[kChunk];
       widen_values(rows, n_slots, next_values);
-      in_groups(group, n_group, ValuePass<StoreF32>{rows, head_dim, next_values});
+      in_groups(group, n_group, ValuePass<StoreF32>{{rows}, head_dim, next_values});
     } else {
-      in_groups(group, n_group, ValuePass<Store>{values, head_dim, next_values});
+      in_groups(group, n_group, ValuePass<Store>{{values}, head_dim, next_values});
     }
     n_group = 0;
   }
@@ -262,18 +260,45 @@ struct AttentionRows {
     Ahead next_keys = {page_of(call.k_pages, next), has_next};
     Ahead next_values = {page_of(call.v_pages, next), has_next};
     if constexpr (kIsQ8) {
-      Ahead none = {call.k_pages, false};
-      use_cached_keys(chunk, next_keys);
-      in_groups(group, n_group, ScorePass<Store>{tile, head_dim, none});
-      weigh_group();
-      use_cached_values(chunk, kChunk, tile, next_values);  // the tile stays in the L1 cache
-      in_groups(group, n_group, ValuePass<Store>{values, head_dim, none});
+      prefetch_scales(next_keys);
+      prefetch_scales(next_values);
+      n_group > kMaxQueries ? attend_widened(chunk, next_keys, next_values)
+                            : attend_scaled(chunk, next_keys, next_values);
       n_group = 0;
     } else {
       use_cached_values(chunk, kChunk, nullptr, next_values);
       attend_group(reinterpret_cast<const Element*>(page_of(call.k_pages, chunk)), kChunk,
                    next_keys, next_values);
     }
+  }
+
+  void attend_widened(int chunk, Ahead next_keys, Ahead next_values) {
+    Ahead none = {call.k_pages, false};
+    use_cached_keys(chunk, next_keys);
+    in_groups(group, n_group, ScorePass<StoreF32>{tile, head_dim, none});
+    weigh_group();
+    use_cached_values(chunk, kChunk, tile, next_values);  // the tile stays in the L1 cache
+    in_groups(group, n_group, ValuePass<StoreF32>{{values}, head_dim, none});
+  }
+  // Prefetches the scales of the next chunk, if it is wanted. The passes prefetch only values.
+  void prefetch_scales(const Ahead& next) const {
+    const char* at = next.at + head_dim * kChunk;
+    for (int i = 0; i < head_dim / kCacheGroup * kChunk * 2 && next.wanted; i += 64)
+      prefetch_to_l2(at + i);
+  }
+  void attend_scaled(int chunk, Ahead next_keys, Ahead next_values) {
+    const char *keys = page_of(call.k_pages, chunk), *page = page_of(call.v_pages, chunk);
+    in_groups(
+        group, n_group,
+        ScorePass<ScaledInt8>{reinterpret_cast<const std::int8_t*>(keys), head_dim, next_keys});
+    weigh_group();
+    const std::int8_t* rows[kChunk];
+    for (int slot = 0; slot < kChunk; slot++)
+      rows[slot] = reinterpret_cast<const std::int8_t*>(page) + slot * head_dim;
+    const std::uint16_t* scales = scales_after(page, head_dim);
+    for (int i = 0; i < head_dim / kCacheGroup * kChunk; i += 16)
+      f_store(wide + i, f_load_f16(scales + i));
+    in_groups(group, n_group, ValuePass<ScaledInt8>{{rows, wide}, head_dim, next_values});
   }
 
   void put_in_tile(int slot, int row) {

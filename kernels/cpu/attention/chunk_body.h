@@ -33,16 +33,33 @@ inline int padded_dim(int head_dim) {
 }
 
 // Keys or values of the next chunk. The passes over a chunk prefetch them evenly: a step fetches as many bytes as it reads. They
-// go to the L2 cache, because the processor has more requests in flight to it than to L1 (on a Zen 4, 22 GB/s against 12).
+// go to the L2 cache, because the processor has more requests in flight to it than to L1 (on a Zen 4, 22 GB/s against 12); int8,
+// of which L1 holds a whole chunk, to L1.
 struct Ahead {
   const char* at;
   bool wanted;  // false: `at` is any valid address, and is prefetched again and again
-  template <int kBytes>
+  template <int kBytes, bool kToL1 = false>
   void fetch() {
-    for (int i = 0; i < kBytes; i += 64) prefetch_to_l2(at + i);
+    for (int i = 0; i < kBytes; i += 64) kToL1 ? prefetch(at + i) : prefetch_to_l2(at + i);
     at += wanted ? kBytes : 0;
   }
 };
+
+/// Values that share a scale in a page of a Q8_0 cache
+constexpr int kCacheGroup = 32;
+/// The values of such a page without their scales, as an element type of the passes. A page of one head has int8 [head_dim, 64]
+/// for keys or [64, head_dim] for values, then scales in f16 [head_dim / 32, 64].
+struct ScaledInt8 {
+  using Element = std::int8_t;
+  static F load(const Element* p) { return f_load_i8(p); }
+  static F load_part(const Element* p, int) { return f_load_i8(p); }
+};
+template <class Store>
+constexpr bool kIsScaled = __is_same(Store, ScaledInt8);
+/// The scales of a page of one head.
+inline const std::uint16_t* scales_after(const void* page, int head_dim) {
+  return reinterpret_cast<const std::uint16_t*>(static_cast<const char*>(page) + head_dim * kChunk);
+}
 
 // scores of slots first .. first + 16 kBlocks
 template <class Store, int kQueries, int kBlocks>
@@ -60,14 +77,21 @@ void score_block(Query* const* queries,
   const float* q[kQueries];
 #pragma GCC unroll 6
   for (int i = 0; i < kQueries; i++) q[i] = queries[i]->q;
+  [[maybe_unused]] const std::uint16_t* scales = scales_after(keys, head_dim) + first;
   keys += first;
-  for (int d = 0; d < head_dim; d++, keys += kChunk) {
-    ahead.fetch<16 * kBlocks * sizeof(typename Store::Element)>();
+  for (int d = 0; d < head_dim; scales += kChunk) {
+    const int end = kIsScaled<Store> ? d + kCacheGroup : head_dim;
+    [[maybe_unused]] F scale[kBlocks];
+    for (int b = 0; b < kBlocks && kIsScaled<Store>; b++) scale[b] = f_load_f16(scales + 16 * b);
+    for (; d < end; d++, keys += kChunk) {
+      ahead.fetch<16 * kBlocks * sizeof(typename Store::Element), kIsScaled<Store>>();
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; b++) {
-      const F key = Store::load(keys + 16 * b);
+      for (int b = 0; b < kBlocks; b++) {
+        F key = Store::load(keys + 16 * b);
+        if constexpr (kIsScaled<Store>) key = f_mul(key, scale[b]);
 #pragma GCC unroll 6
-      for (int i = 0; i < kQueries; i++) sum[i][b] = f_fma(f_set(q[i][d]), key, sum[i][b]);
+        for (int i = 0; i < kQueries; i++) sum[i][b] = f_fma(f_set(q[i][d]), key, sum[i][b]);
+      }
     }
   }
 #pragma GCC unroll 6
@@ -144,10 +168,17 @@ inline void online_softmax(Query* const* queries, int n, float scale, float soft
   }
 }
 
+// The values of a chunk: rows [kChunk] of head_dim, and for ScaledInt8 their scales [head_dim / 32, kChunk].
+template <class Store>
+struct Values {
+  const typename Store::Element* const* rows;
+  const float* scales = nullptr;
+};
+
 // acc = acc * rescale + weight * value for slots [lo, hi] in order, dimensions d .. d + 16 kBlocks.
 template <class Store, int kQueries, int kBlocks>
 void value_block(Query* const* queries,
-                 const typename Store::Element* const* values,
+                 const Values<Store>& values,
                  int lo,
                  int hi,
                  int d,
@@ -164,12 +195,13 @@ void value_block(Query* const* queries,
 #pragma GCC unroll 6
   for (int i = 0; i < kQueries; i++) weight[i] = queries[i]->scores;
   for (int slot = lo; slot <= hi; slot++) {
-    ahead.fetch<16 * kBlocks * sizeof(typename Store::Element)>();
-    const typename Store::Element* value = values[slot] + d;
+    ahead.fetch<16 * kBlocks * sizeof(typename Store::Element), kIsScaled<Store>>();
+    const typename Store::Element* value = values.rows[slot] + d;
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; b++) {
-      const F v =
-          kBlocks == 1 && part < 16 ? Store::load_part(value, part) : Store::load(value + 16 * b);
+      F v = kBlocks == 1 && part < 16 ? Store::load_part(value, part) : Store::load(value + 16 * b);
+      if constexpr (kIsScaled<Store>)
+        v = f_mul(v, f_set(values.scales[(d + 16 * b) / kCacheGroup * kChunk + slot]));
 #pragma GCC unroll 6
       for (int i = 0; i < kQueries; i++) sum[i][b] = f_fma(f_set(weight[i][slot]), v, sum[i][b]);
     }
@@ -183,7 +215,7 @@ void value_block(Query* const* queries,
 
 template <class Store, int kQueries>
 void add_values(Query* const* queries,
-                const typename Store::Element* const* values,
+                const Values<Store>& values,
                 int lo,
                 int hi,
                 int head_dim,
@@ -201,10 +233,7 @@ void add_values(Query* const* queries,
 // Slots that all queries see are added in one pass. A query never multiplies the value of a slot that it does not see, not even
 // by zero.
 template <class Store, int kQueries>
-void value_slots(Query* const* queries,
-                 const typename Store::Element* const* values,
-                 int head_dim,
-                 Ahead& ahead) {
+void value_slots(Query* const* queries, const Values<Store>& values, int head_dim, Ahead& ahead) {
   int lo = 0, hi = kChunk - 1;
   for (int i = 0; i < kQueries; i++) {
     lo = queries[i]->lo > lo ? queries[i]->lo : lo;
@@ -254,7 +283,7 @@ struct ScorePass {
 };
 template <class Store>
 struct ValuePass {
-  const typename Store::Element* const* values;
+  Values<Store> values;
   int head_dim;
   Ahead& ahead;
   template <int kQueries>
