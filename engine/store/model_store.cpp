@@ -21,6 +21,13 @@
 namespace engine {
 namespace {
 
+/// Bytes of the keys and values of one position, of all layers.
+std::int64_t kv_bytes_of(const Model& model) {
+  const ModelConfig& shape = model.config();
+  return std::int64_t{2} * shape.n_layers * shape.n_kv_heads * shape.head_dim *
+         kernels::bytes_of(model.dtype());
+}
+
 kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
   if (name.empty()) return stored;
   const auto dtype = kernels::dtype_named(name);
@@ -280,6 +287,8 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
   loaded->weights_hash = weights_hash(loaded->files);
   loaded->model = Model::load(on, loaded->files, wanted.options);
   loaded->control = std::make_shared<StepControl>();
+  loaded->control->costs().set_position_share(static_cast<double>(kv_bytes_of(*loaded->model)) /
+                                              static_cast<double>(loaded->model->weight_bytes()));
   loaded->successors = std::make_shared<KeptSuccessors>();
   loaded->id = ++n_loaded_;
   loaded->load_ms = static_cast<double>(now_ns() - wanted.begun) * 1e-6;
@@ -407,9 +416,7 @@ ModelLoaded describe(const LoadedModel& loaded) {
   event.n_threads = model.device().n_threads();
   event.eos_ids = model.config().eos_ids;
   event.weights_hash = loaded.weights_hash;
-  const ModelConfig& shape = model.config();
-  event.kv_bytes_per_token = std::int64_t{2} * shape.n_layers * shape.n_kv_heads * shape.head_dim *
-                             kernels::bytes_of(model.dtype());
+  event.kv_bytes_per_token = kv_bytes_of(model);
   if (const Tokenizer* tokenizer = model.tokenizer()) {
     for (TokenId id = 0; id < tokenizer->vocab_size(); id++) {
       const bool special = tokenizer->is_special(id);

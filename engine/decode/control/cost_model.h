@@ -1,11 +1,14 @@
-// The time of a step by its number of rows, learned from measured steps.
-//   state    the logarithm of the time for each of some row counts, estimated by a Kalman filter.
-//            A drift that is common to all row counts (the load of the machine, the length of the
-//            context) is assumed to be fast, a change of their ratios slow. So a step with any number
-//            of rows also corrects the times of all other row counts
+// The time of a step by its number of rows and the length of its context, learned from measured steps.
+//   time     f(rows) + a * (positions whose keys and values are read) + b * (the same, times the rows that
+//            attend to them)
+//   state    the logarithms of f for each of some row counts, of a and of b, estimated by an extended
+//            Kalman filter. A drift that is common to all of them (the load of the machine) is assumed to
+//            be fast, a change of their ratios slow. So a step with any number of rows also corrects the
+//            times of all other row counts
 //   robust   a step that takes much longer than expected counts as a moderately slow one. Two such
 //            steps in a row mean that the machine has changed; then the estimate moves fast
-//   prior    before measurements, each row adds 4 % of the time of one row
+//   prior    before measurements, each row adds 4 % of the time of one row, and a position as much as
+//            its bytes are of the weights'
 #pragma once
 
 #include <functional>
@@ -13,19 +16,36 @@
 
 namespace engine {
 
+/// What a step computes.
+struct StepWork {
+  int n_rows = 1;            // of all sequences
+  double positions = 0;      // cached positions, summed over the sequences
+  double row_positions = 0;  // cached positions that a row attends to, summed over the rows
+};
+/// The work of a step of `n_sequences` with equally many rows and cached positions.
+/// @param n_rows  of one sequence
+StepWork step_work(int n_rows, int n_positions, int n_sequences = 1);
+
 /// Estimates the time of a step.
 class CostModel {
  public:
   /// The prior, to be corrected by add().
   CostModel();
-  /// A known curve that measurements do not change, for simulations.
+  /// Known times that measurements do not change, for simulations: by rows only, or by the work.
   explicit CostModel(std::function<double(int n_rows)> curve);
+  explicit CostModel(std::function<double(const StepWork&)> time) : known_(std::move(time)) {}
 
+  /// Sets the prior of a and b. To be called before the first measurement.
+  /// @param share  the time of a position / the time of a step of one row without a context
+  void set_position_share(double share);
   /// The expected time of a step in ms (before the first measurement relative to one row). It never
-  /// decreases with the number of rows.
-  double ms(int n_rows) const;
+  /// decreases with the number of rows or positions.
+  double ms(const StepWork& work) const;
+  /// The same without a context.
+  double ms(int n_rows) const { return ms(StepWork{.n_rows = n_rows}); }
   /// Corrects the estimate by a step that took `ms`.
-  void add(int n_rows, double ms);
+  void add(const StepWork& work, double ms);
+  void add(int n_rows, double ms) { add(StepWork{.n_rows = n_rows}, ms); }
   /// Number of steps added.
   int n_measured() const { return n_measured_; }
 
@@ -36,11 +56,13 @@ class CostModel {
     double share = 0;
   };
   static Place place_of(int n_rows);
+  double rows_ms(int n_rows) const;
+  std::vector<double> shares_of(const StepWork& work, double& log_ms) const;
   void update_curve();
 
-  std::function<double(int)> known_;
-  std::vector<double> log_ms_;    // [anchors]
-  std::vector<double> variance_;  // [anchors, anchors] covariance of log_ms_
+  std::function<double(const StepWork&)> known_;
+  std::vector<double> log_ms_;    // [anchors + 2] f, then a and b
+  std::vector<double> variance_;  // [anchors + 2, anchors + 2] covariance of log_ms_
   std::vector<double> curve_;     // [anchors] ms, ascending
   int n_measured_ = 0;
   int n_slow_ = 0, n_fast_ = 0;  // outliers in a row

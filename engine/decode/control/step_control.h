@@ -64,9 +64,13 @@ class StepControl {
   /// Sets the number of sequences that share a forward.
   void set_lanes(int n_lanes) { n_lanes_ = n_lanes; }
   int n_lanes() const { return n_lanes_; }
+  /// Sets the cached positions of the sequence whose step is chosen.
+  void set_positions(int n_positions) { n_positions_ = n_positions; }
   /// Expected time of a step of one sequence, its share of the forward that `n_lanes` sequences with
-  /// as many rows share.
-  double ms(int n_rows) const { return costs().ms(n_rows * n_lanes_) / n_lanes_; }
+  /// as many rows and positions share.
+  double ms(int n_rows) const {
+    return costs().ms(step_work(n_rows, n_positions_, n_lanes_)) / n_lanes_;
+  }
   /// The knowledge with this name; made on first use.
   template <class T>
   T& learned(const std::string& name) {
@@ -79,6 +83,7 @@ class StepControl {
   StageCosts costs_;
   int n_lanes_ = 1;
   int n_overlapped_ = 0;
+  int n_positions_ = 0;
   std::map<std::string, std::unique_ptr<Learned>> learned_;
 };
 

@@ -138,6 +138,7 @@ void add_size(Lane& lane, std::size_t n_emitted, double ms) {
   sums.expected_tokens += chosen.tokens;
   sums.expected_ms += chosen.ms;
   sums.plain_ms += chosen.plain_ms;
+  if (lane.control) sums.rows_ms += lane.control->ms(lane.tree.n_rows());
   sums.ms += ms;
   sums.n_tokens += static_cast<std::int64_t>(n_emitted);
 }
@@ -175,7 +176,10 @@ bool is_near_tie(const kernels::Picked& picked) {
 
 void Stepper::step(std::span<Lane* const> lanes) {
   for (Lane* const lane : lanes) {
-    if (lane->control) lane->control->set_lanes(static_cast<int>(lanes.size()));
+    if (lane->control) {
+      lane->control->set_lanes(static_cast<int>(lanes.size()));
+      lane->control->set_positions(lane->sequence.cache().length());
+    }
     propose(*lane);
   }
   verify(lanes);
@@ -213,7 +217,7 @@ void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
   std::vector<Notes> notes(lanes.size());
   std::vector<BatchItem> items(lanes.size());
   Wants wants;
-  int n_rows = 0;
+  StepWork work{.n_rows = 0};
   for (std::size_t i = 0; i < lanes.size(); i++) {
     Lane& lane = *lanes[i];
     // Window cells are only guesses: they take the likeliest token, without Gumbel noise.
@@ -226,7 +230,10 @@ void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
     wants.hidden |= own.hidden;
     wants.row_p |= own.row_p;
     wants.n_top = std::max(wants.n_top, own.n_top);
-    n_rows += lane.tree.n_rows();
+    const int n_rows = lane.tree.n_rows(), n_positions = lane.sequence.cache().length();
+    work.n_rows += n_rows;
+    work.positions += n_positions;
+    work.row_positions += static_cast<double>(n_positions) * n_rows;
     items[i].cache = &lane.sequence.cache();
     items[i].tree = &lane.tree;
     items[i].prefix = lane.sequence.cached_tokens();
@@ -244,7 +251,7 @@ void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
   for (std::size_t i = 0; i < lanes.size(); i++) {
     notes[i].out = std::move(outs[i]);
     // A forward's time is divided among its lanes in proportion to their rows.
-    notes[i].forward = forward * lanes[i]->tree.n_rows() / n_rows;
+    notes[i].forward = forward * lanes[i]->tree.n_rows() / work.n_rows;
     finish(*lanes[i], notes[i]);
   }
   // A lane with a model of its own shares its rows with other devices, which take other times.
@@ -252,7 +259,7 @@ void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
   if (!control || lanes.front()->own_model) return;
   Nanoseconds whole = forward;
   for (const Notes& note : notes) whole += note.verify + note.commit;
-  control->costs().add(n_rows, static_cast<double>(whole) * 1e-6);
+  control->costs().add(work, static_cast<double>(whole) * 1e-6);
 }
 
 void Stepper::finish(Lane& lane, Notes& notes) {
@@ -372,6 +379,7 @@ std::map<std::string, double> metrics_of(const Lane& lane) {
     metrics["sized_ms"] = mean(lane.sizes.ms);
     metrics["sized_expected_ms"] = mean(lane.sizes.expected_ms);
     metrics["plain_expected_ms"] = mean(lane.sizes.plain_ms);
+    if (lane.sizes.rows_ms > 0) metrics["rows_expected_ms"] = mean(lane.sizes.rows_ms);
   }
   return metrics;
 }

@@ -54,6 +54,25 @@ TEST(PromptLookup, a_guess_ends_before_eos) {
   EXPECT_EQ(guess({1, 0, 1, 7, 1}, 1, 4, LookupVariant::Hf, {0}), (Text{7, 1}));
 }
 
+// A row of a step attends to the whole context, so it costs more in a longer one.
+TEST(PromptLookup, auto_guesses_less_in_a_long_context) {
+  ToyModel model({.vocab = 6, .context = 1, .seed = 2});  // falls into a cycle
+  StepControl control(
+      CostModel([](const StepWork& work) { return 10 + 0.05 * work.row_positions; }));
+  Job job;
+  job.decoder = "prompt-lookup";
+  job.limits.max_tokens = 450;
+  job.control = &control;
+  int n_short = 0, n_long = 0, position = 0;  // rows of the longest step
+  for (const int n : run(model, {1}, job).emitted_per_step) {
+    if (position < 100) n_short = std::max(n_short, n);
+    if (position > 350) n_long = std::max(n_long, n);
+    position += n;
+  }
+  EXPECT_GT(n_short, 4);
+  EXPECT_LE(n_long, 2) << "plain steps and probes";
+}
+
 // T16.
 TEST(PromptLookup, without_a_match_it_is_plain_decoding) {
   ToyModel model({.vocab = 1000, .context = 40, .seed = 4});

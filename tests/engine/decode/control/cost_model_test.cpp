@@ -94,6 +94,57 @@ TEST(CostModel, learns_without_a_calibration) {
   EXPECT_GT(model.ms(16), 2 * model.ms(4)) << "beyond the measured rows";
 }
 
+/// Attention makes a step dearer with the context, and each row too.
+double with_context(const StepWork& work) {
+  return linear(work.n_rows) + 0.001 * work.positions + 0.0012 * work.row_positions;
+}
+
+TEST(CostModel, learns_what_the_context_costs) {
+  for (const double prior : {3e-5, 1e-4, 3e-4}) {
+    CostModel model;
+    model.set_position_share(prior);
+    Random rng(5);
+    calibrate(model, linear, rng);
+    for (int i = 0; i < 120; i++) {
+      const StepWork work = step_work(i % 6 == 0 ? 1 : 3 + i % 4, 3000 + 10 * i);
+      model.add(work, with_context(work) * (1 + 0.04 * rng.bits() * 0x1p-32));
+    }
+    for (const int rows : {1, 3, 6}) {
+      const StepWork work = step_work(rows, 4200);
+      EXPECT_NEAR(model.ms(work), with_context(work), 0.1 * with_context(work)) << rows;
+    }
+    for (const int rows : {2, 4, 6, 8, 12}) {
+      for (const int n_positions : {0, 100, 1000, 4000}) {
+        const StepWork work = step_work(rows, n_positions), plain = step_work(1, n_positions);
+        const double ratio = with_context(work) / with_context(plain);
+        EXPECT_NEAR(model.ms(work) / model.ms(plain), ratio, 0.15 * ratio)
+            << rows << " rows, " << n_positions << " positions, prior " << prior;
+      }
+    }
+  }
+}
+
+// A run with a long context must not make the next short one plain.
+TEST(CostModel, a_long_context_does_not_change_the_times_of_short_ones) {
+  CostModel model;
+  Random rng(6);
+  calibrate(model, linear, rng);
+  const double before = model.ms(8) / model.ms(1);
+  for (int i = 0; i < 300; i++) {
+    const StepWork work = step_work(i % 8 ? 2 : 1, 8000);
+    model.add(work, with_context(work));
+  }
+  EXPECT_NEAR(model.ms(8) / model.ms(1), before, 0.1);
+  EXPECT_GT(model.ms(step_work(8, 8000)) / model.ms(step_work(1, 8000)), 2.5);
+}
+
+TEST(CostModel, sequences_in_a_forward_add_their_positions) {
+  const StepWork work = step_work(3, 100, 4);
+  EXPECT_EQ(work.n_rows, 12);
+  EXPECT_EQ(work.positions, 400);
+  EXPECT_EQ(work.row_positions, 1200);
+}
+
 TEST(CostModel, a_known_curve_is_not_corrected) {
   CostModel model(steep);
   model.add(3, 100);
