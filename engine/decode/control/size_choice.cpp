@@ -29,6 +29,22 @@ double tokens_after(double full, int n_rows, int n_more) {
   return tokens;
 }
 
+/// The steps of a block until all of its tokens are final. The first one makes one token final, as its
+/// guesses are not refined.
+/// @param right  probability that a refined guess is right
+SizePlan block_plan(int size, double right, const StepControl& control) {
+  SizePlan plan{1.0 * size, 0, 0, 0};
+  double tokens = 1;
+  for (double left = size; left > 1e-9; left -= tokens) {
+    const int n_rows = static_cast<int>(std::ceil(left - 1e-9));
+    plan.ms += control.ms(n_rows);
+    if (plan.steps++ == 0) continue;
+    tokens = 1;
+    for (double path = right, n = 1; n < n_rows; n++, path *= right) tokens += path;
+  }
+  return plan;
+}
+
 }  // namespace
 
 SizeDecision decision_of(const SizeChoice& choice, std::span<const SizePlan> plans, int size) {
@@ -114,10 +130,22 @@ void SizeHistory::add(std::size_t index, int n_tokens, std::span<const int> rows
 }
 
 void SizeHistory::fade() {
+  refined_.fade();
   for (Use& use : uses_) {
     use.n *= kFade, use.tokens *= kFade, use.steps *= kFade, use.full *= kFade;
     for (double& n : use.rows) n *= kFade;
   }
+}
+
+SizePlan SizeHistory::unknown_block(int size, const StepControl& control) const {
+  SizePlan plan = block_plan(size, refined_.mean(), control);
+  plan.hoped = plan.tokens * plan.ms / block_plan(size, refined_.hoped(), control).ms;
+  return plan;
+}
+
+void SizeHistory::add_refined(int n_rows, int n_tokens) {
+  for (int i = 1; i < n_tokens; i++) refined_.add(true);
+  if (n_tokens < n_rows) refined_.add(false);
 }
 
 std::vector<SizePlan> SizeHistory::plans(const StepControl& control) const {
@@ -128,10 +156,9 @@ std::vector<SizePlan> SizeHistory::plans(const StepControl& control) const {
     const Use& use = uses_[i];
     if (use.n < kRecent) {
       if (sizes_[i] > std::max(4, 2 * largest)) break;
-      const double more = tokens_after(full, largest, sizes_[i] - largest);
-      const double tokens = tokens_per_step + more;
-      const int n_rows = shrinks_ ? (sizes_[i] + 1) / 2 : sizes_[i];
-      plans.push_back({tokens, kHope * tokens, control.ms(n_rows)});
+      const double tokens = tokens_per_step + tokens_after(full, largest, sizes_[i] - largest);
+      plans.push_back(shrinks_ ? unknown_block(sizes_[i], control)
+                               : SizePlan{tokens, kHope * tokens, control.ms(sizes_[i])});
       continue;
     }
     SizePlan plan{use.tokens / use.n, 0, 0, use.steps / use.n};
@@ -192,6 +219,9 @@ void LastingSize::block_ended(int n_rows) {
     }
     known_.history.add(i, std::min(n_final, sizes[i]), rows);
   }
+  int left = n_rows;
+  for (std::size_t step = 0; step < n_emitted_.size(); left -= n_emitted_[step++])
+    if (step > 0) known_.history.add_refined(left, n_emitted_[step]);
   n_emitted_.clear();
 }
 

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/decode/control/rate.h"
 #include "engine/decode/control/step_control.h"
 #include "engine/event/event.h"
 
@@ -78,12 +79,16 @@ class SizeHistory {
   /// Adds one use of a size, a block or a step.
   /// @param rows  [steps] rows of each step
   void add(std::size_t index, int n_tokens, std::span<const int> rows);
+  /// Adds a step of a block after its first one: with the chance that its guesses, which were refined,
+  /// were right.
+  void add_refined(int n_rows, int n_tokens);
   /// Reduces the weight of all uses; called once a step.
   void fade();
-  /// The plans of all sizes. A size without a recent use is expected to bring what the next smaller
+  /// The plans of all sizes. A window without a recent use is expected to bring what the next smaller
   /// one brings, and more if that one often brought a token with every row. It is hoped to bring half
-  /// as many more. Of sizes above the largest one in use, only those up to twice that size (at least
-  /// 4) are plans.
+  /// as many more. A block without a recent use is expected to take the steps that follow from the
+  /// share of refined guesses that were right. Of sizes above the largest one in use, only those up to
+  /// twice that size (at least 4) are plans.
   std::vector<SizePlan> plans(const StepControl& control) const;
 
  private:
@@ -92,8 +97,11 @@ class SizeHistory {
     double full = 0;           // uses of one step in which every row brought a token
     std::vector<double> rows;  // [n_rows] number of steps with this many rows
   };
+  SizePlan unknown_block(int size, const StepControl& control) const;
+
   std::vector<int> sizes_;
   bool shrinks_;
+  Rate refined_{0.3};  // of guesses that were refined at least once
   std::vector<Use> uses_;
 };
 

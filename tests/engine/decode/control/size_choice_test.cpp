@@ -271,6 +271,23 @@ double fixed_rate(const Machine& machine, double right, int size, LastingSize::K
   return tokens / time;
 }
 
+// The time of a probe is that of all steps until the block's last token is final.
+TEST(SizeHistory, an_unknown_block_takes_the_steps_that_its_refined_guesses_need) {
+  const StepControl control{CostModel([](int rows) { return 10.0 + rows; })};
+  SizeHistory wrong({1, 2, 4, 8}, true), right = wrong;
+  for (int i = 0; i < 400; i++) wrong.add_refined(3, 1), right.add_refined(3, 3);
+  const SizePlan in_vain = wrong.plans(control).at(2), fast = right.plans(control).at(2);
+  EXPECT_EQ(in_vain.tokens, 4);
+  EXPECT_EQ(in_vain.steps, 4);
+  EXPECT_NEAR(in_vain.ms, 14 + 13 + 12 + 11, 1e-9);
+  EXPECT_LT(in_vain.hoped, 4.3);
+  EXPECT_EQ(fast.tokens, 4);
+  EXPECT_LE(fast.steps, 3);
+  EXPECT_LE(fast.ms, 14 + 13 + 11);
+  EXPECT_GE(fast.hoped, fast.tokens);
+  EXPECT_EQ(right.plans(control).size(), 3U) << "sizes up to 4";
+}
+
 TEST(LastingSize, finds_a_size_near_the_best) {
   const BlockKnowledge known;
   for (const auto kind : {LastingSize::Kind::Block, LastingSize::Kind::Window}) {
