@@ -16,13 +16,13 @@
 
 namespace engine {
 
-/// What a step computes.
+/// The work of a step.
 struct StepWork {
   int n_rows = 1;            // of all sequences
   double positions = 0;      // cached positions, summed over the sequences
   double row_positions = 0;  // cached positions that a row attends to, summed over the rows
 };
-/// The work of a step of `n_sequences` with equally many rows and cached positions.
+/// The work of `n_sequences` with equally many rows and cached positions each.
 /// @param n_rows  of one sequence
 StepWork step_work(int n_rows, int n_positions, int n_sequences = 1);
 

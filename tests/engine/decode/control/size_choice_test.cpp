@@ -272,7 +272,7 @@ double fixed_rate(const Machine& machine, double right, int size, LastingSize::K
 }
 
 // The time of a probe is that of all steps until the block's last token is final.
-TEST(SizeHistory, an_unknown_block_takes_the_steps_that_its_refined_guesses_need) {
+TEST(SizeHistory, an_unknown_block_takes_the_steps_of_its_refined_guesses) {
   const StepControl control{CostModel([](int rows) { return 10.0 + rows; })};
   SizeHistory wrong({1, 2, 4, 8}, true), right = wrong;
   for (int i = 0; i < 400; i++) wrong.add_refined(3, 1), right.add_refined(3, 3);
