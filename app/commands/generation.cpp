@@ -16,6 +16,7 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/option_trees.h"
 #include "engine/decode/guess/earlier_texts.h"
+#include "engine/decode/guess/pool_text.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/stop_rules.h"
 #include "engine/run/prompt_text.h"
@@ -187,14 +188,8 @@ void check_pool(const std::string& pool, const std::vector<std::string>& decoder
 std::shared_ptr<const engine::PoolFile> read_pool(const std::string& pool,
                                                   const engine::Model& model) {
   if (pool.empty()) return nullptr;
-  if (!model.tokenizer()) {
-    throw Error(ErrorCode::Usage, fmt::format("--pool {}: {} has no tokenizer, so it reads no text",
-                                              pool, model.name()));
-  }
   const ReadingInput reading(pool, "the text of --pool");
-  const std::string text = engine::read_text_input(pool, engine::Pipes::Read);
-  return std::make_shared<engine::PoolFile>(engine::input_name(pool),
-                                            model.tokenizer()->encode(text));
+  return engine::read_pool_text(pool, model);
 }
 
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {

@@ -48,6 +48,7 @@ struct StartRun {
   std::vector<TokenId> stop_ids = {};        // the run ends at any of them
   ChatMode chat = ChatMode::Auto;            // of each lane's model
   std::string system = {};  // system message; ignored by models without a chat template
+  std::string pool = {};    // file of text that decoders may copy from; empty: none
 };
 /// Answers questions of a task by chain of thought or trees of thoughts: a scheduler completes many
 /// sequences, each one a run.

@@ -226,7 +226,11 @@ void Engine::start(const StartRun& command) {
   if (race_) end_race();
   ensure(!command.lanes.empty() && command.lanes.size() <= kMaxLanes,
          "a run must have 1 to 5 lanes");
-  const std::vector<RunModels> models = loaded_by_lane(command);
+  std::vector<RunModels> models = loaded_by_lane(command);
+  for (RunModels& own : models) {
+    own.texts = texts_of(own.target);
+    own.texts->set_file(pool_texts_.of(command.pool, *own.target.model, own.target.id));
+  }
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<RunBegun> runs;
   // makes all events before emitting the first, because an option may be refused
@@ -289,9 +293,7 @@ void Engine::begin_race(const std::vector<RunBegun>& runs) {
     const Read& prompt = read.at(&target);
     prepare_costs(run.models, run.request);  // not a part of the lane's time
     const Nanoseconds lane_begun = now_ns();
-    RunModels models = run.models;
-    models.texts = texts_of(target);
-    race_->add(make_lane(models, run.request, run.id, &prompt.sequence), *target.model);
+    race_->add(make_lane(run.models, run.request, run.id, &prompt.sequence), *target.model);
     // A draft model reads the prompt too.
     const double own_ms = static_cast<double>(now_ns() - lane_begun) * 1e-6;
     active_[run.id] = {run.request, prompt.ms + own_ms, false, &target};

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/decode/guess/pool_text.h"
 #include "engine/event/queue.h"
 #include "engine/event/recording/recorder.h"
 #include "engine/run/load_sampler.h"
@@ -110,6 +111,7 @@ class Engine {
   RecordingTap events_;  // sends events to the window and, during a recording, to its file
   ModelStore store_;
   Reasoner reasoner_;
+  PoolTexts pool_texts_;
   std::deque<Command> pending_;  // arrived during long work
 
   std::unique_ptr<Race> race_;

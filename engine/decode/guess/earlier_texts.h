@@ -32,6 +32,8 @@ class EarlierTexts {
   /// @param file  null: there is none
   explicit EarlierTexts(std::shared_ptr<const PoolFile> file = nullptr) : file_(std::move(file)) {}
 
+  /// Sets the file for later runs; null: none.
+  void set_file(std::shared_ptr<const PoolFile> file) { file_ = std::move(file); }
   /// Adds the generated text of a run. If the texts of runs then have more than `max_tokens` tokens, drops
   /// the oldest of them until at most three quarters of that are left.
   /// @param sequence   prompt and generated tokens
