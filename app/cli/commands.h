@@ -15,6 +15,9 @@
 namespace kernels {
 class Device;
 }
+namespace engine {
+struct RecordedRun;  // engine/run/recorded/repeat.h
+}
 
 namespace app {
 
@@ -22,6 +25,7 @@ namespace app {
 /// --threads.
 struct ModelOptions {
   std::string model = "demo-target";
+  bool model_given = false;        // true if --model was given
   std::string draft;               // empty: the one named by the model's card
   std::vector<std::string> heads;  // empty: those named by the model's card
   std::string scale = "1x1";
@@ -72,7 +76,10 @@ struct GenerationOptions {
   std::vector<std::string> set;  // --set: options of decoders as name=value
   std::string pool;              // --pool: file of text to copy from; empty: none
   std::string trace, record;
-  bool check = false;  // compare the output with AR's
+  std::string repeat_file;       // --repeat of generate: a recording; empty: none
+  std::uint32_t repeat_run = 0;  // number of the run in it; 0: the first
+  std::shared_ptr<const engine::RecordedRun> repeated;  // that run, once the file is read
+  bool check = false;                                   // compare the output with AR's
   int repeat = 1;
   bool rows_alone = false;  // compare: repeat and time the forwards of each run without its decoder
   bool json = false;

@@ -28,6 +28,43 @@ std::vector<int> counts_from(const char* option, const std::string& list, int mo
   return counts;
 }
 
+/// Adds --repeat and --repeat-run, which exclude what the recorded run determines.
+void add_repeat(CLI::App& command, GenerationOptions& o) {
+  CLI::Option* repeat =
+      command
+          .add_option("--repeat", o.repeat_file,
+                      "make a run of a recording again: its prompt, decoder, options, sampling and "
+                      "seed, with the sizes that it chose")
+          ->type_name("RUN.pdrun")
+          ->group("Prompt");
+  for (const char* determined : {"--prompt",
+                                 "--prompt-file",
+                                 "--system",
+                                 "--chat",
+                                 "--raw",
+                                 "--decoder",
+                                 "--set",
+                                 "--max-tokens",
+                                 "--temperature",
+                                 "--top-k",
+                                 "--top-p",
+                                 "--min-p",
+                                 "--repetition-penalty",
+                                 "--seed",
+                                 "--sampling",
+                                 "--defaults",
+                                 "--ignore-eos",
+                                 "--no-special",
+                                 "--stop",
+                                 "--stop-id"})
+    repeat->excludes(command.get_option(determined));
+  command
+      .add_option("--repeat-run", o.repeat_run, "number of the recorded run (default: the first)")
+      ->transform(whole_number(1))
+      ->needs(repeat)
+      ->group("Prompt");
+}
+
 }  // namespace
 
 void add_generate(CLI::App& app, Parsed& p, Run& run) {
@@ -39,6 +76,7 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
       ->group("Decoder");
   add_generation_options(*c, p.generate);
   add_outputs(*c, p.generate);
+  add_repeat(*c, p.generate);
   c->add_flag("--check", p.generate.check,
               "run plain decoding (ar) afterwards; report whether its tokens are the same and how "
               "much longer it took (always with --json)");

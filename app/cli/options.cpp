@@ -89,6 +89,7 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
           "bundled model, .gguf file, directory with config.json and *.safetensors, "
           "hf:ORG/NAME, ollama:NAME, or a unique part of a name that `decoscope model list` "
           "prints; MODEL+ADAPTER as with --adapter")
+      ->each([&o](const std::string&) { o.model_given = true; })
       ->type_name(kModelName)
       ->capture_default_str();
   // After --model: callbacks run in the order of these lines.
@@ -101,6 +102,7 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
                   "--adapter",
                   folder + ": no adapter_config.json, expected the folder of a LoRA adapter");
             o.model += "+" + folder;
+            o.model_given = true;
           },
           "merge a LoRA adapter (a folder that peft wrote) into the model")
       ->type_name("DIR");

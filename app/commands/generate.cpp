@@ -122,6 +122,11 @@ std::string summary_line(const engine::RunResult& result, bool of_several) {
   if (result.identical_to_ar)
     line += *result.identical_to_ar ? ", identical to AR" : ", DIFFERS from AR";
   if (result.difference) line += ": " + difference_words(*result.difference);
+  if (const auto& repetition = result.repetition) {
+    line += !repetition->same_tokens ? ", DIFFERS from the recorded run"
+            : repetition->same_steps ? ", same tokens and steps as recorded"
+                                     : ", same tokens as recorded, in another number of steps";
+  }
   if (result.speedup) line += fmt::format(", speedup {:.2f}x", *result.speedup);
   return line;
 }
@@ -166,6 +171,7 @@ engine::RunResult decode(const engine::RunModels& models,
   engine::RunResult result = engine::run_to_end(models, request, run, events, interrupted,
                                                 [&](const engine::Lane& lane) { text.show(lane); });
   text.finish(result.approximate_text);
+  compare_with_recording(options, result);
   finish(models, options, result, run, events);
   return result;
 }
@@ -285,7 +291,8 @@ void decode_in_rounds(const engine::RunModels& models,
 
 }  // namespace
 
-int generate(const GenerationOptions& options) {
+int generate(const GenerationOptions& given) {
+  const GenerationOptions options = given.repeat_file.empty() ? given : repeating(given);
   check_usage(options);
   check_outputs(options.record, options.trace);
   const std::vector<Prompt> prompts = prompts_of(options);
@@ -297,6 +304,7 @@ int generate(const GenerationOptions& options) {
   engine::RunModels models =
       in_rounds ? load_scheduled(store, wanted, draft_resources_of(options.model), decoder, set)
                 : load(store, wanted, draft_resources_of(options.model), options.decoders);
+  check_repeated(options, models);
   if (!in_rounds) load_ranks(store, models, decoder, set);
   models.texts =
       std::make_shared<engine::EarlierTexts>(read_pool(options.pool, *models.target.model));

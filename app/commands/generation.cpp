@@ -21,6 +21,7 @@
 #include "engine/event/stop_rules.h"
 #include "engine/run/prompt_text.h"
 #include "engine/run/race_models.h"
+#include "engine/run/recorded/repeat.h"
 #include "engine/run/run.h"
 #include "engine/run/scheduler.h"
 
@@ -193,6 +194,11 @@ std::shared_ptr<const engine::PoolFile> read_pool(const std::string& pool,
 }
 
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
+  if (options.repeated)
+    return {{.id = options.repeated->started.prompt_id,
+             .text = options.repeated->started.prompt,
+             .place = {},
+             .seed = std::nullopt}};
   if (options.has_prompt)
     return {{.id = "prompt", .text = options.prompt, .place = {}, .seed = std::nullopt}};
   const ReadingInput reading(options.prompt_file, "prompts, one {\"prompt\": \"...\"} per line,");
@@ -390,6 +396,7 @@ engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,
                                const engine::LoadedModel& loaded) {
+  if (options.repeated) return engine::request_of(*options.repeated, *loaded.model);
   engine::RunRequest request;
   request.prompt_id = prompt.id;
   request.prompt = prompt.text;
@@ -408,9 +415,37 @@ engine::RunRequest request_for(const GenerationOptions& options,
   return request;
 }
 
+GenerationOptions repeating(GenerationOptions options) {
+  std::vector<std::string> notices;
+  const auto recorded = std::make_shared<const engine::RecordedRun>(
+      engine::read_recorded_run(options.repeat_file, options.repeat_run, notices));
+  for (const std::string& notice : notices)
+    print_error(fmt::format("note: {}: {}", options.repeat_file, notice));
+  const engine::RunStarted& started = recorded->started;
+  options.decoders = {started.decoder};
+  for (const auto& [name, value] : started.options) options.set.push_back(name + "=" + value);
+  options.temperature = started.temperature;
+  options.sampling = started.sampling;
+  if (!options.model.model_given) options.model.model = recorded->model.name;
+  if (!options.model.scale_given && !recorded->model.scale.empty())
+    options.model.scale = recorded->model.scale;
+  if (options.pool.empty()) options.pool = started.pool;
+  options.repeated = recorded;
+  return options;
+}
+
+void check_repeated(const GenerationOptions& options, const engine::RunModels& models) {
+  if (options.repeated) engine::check_models(*options.repeated, models);
+}
+
+void compare_with_recording(const GenerationOptions& options, engine::RunResult& result) {
+  if (options.repeated && result.stop_reason != "stopped")
+    result.repetition = engine::compared(*options.repeated, result);
+}
+
 void check_usage(const GenerationOptions& options) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::Usage, message); };
-  if (!options.has_prompt && options.prompt_file.empty())
+  if (!options.has_prompt && options.prompt_file.empty() && !options.repeated)
     refuse("missing prompt; give --prompt TEXT or --prompt-file F.jsonl");
   if (options.decoders.empty())
     refuse("--decoders: found none, expected names separated by commas");

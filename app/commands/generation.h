@@ -20,6 +20,7 @@ struct ModelRequest;
 class ModelStore;
 struct RunModels;
 struct RunRequest;
+struct RunResult;
 struct Sampling;
 }  // namespace engine
 
@@ -96,6 +97,16 @@ void check_pool(const std::string& pool, const std::vector<std::string>& decoder
 /// @throws Error(Usage, BadInput)  if the model has no tokenizer, or as engine::read_text_input()
 std::shared_ptr<const engine::PoolFile> read_pool(const std::string& pool,
                                                   const engine::Model& model);
+/// The options with which a recorded run is made again. Model, scale and the file of --pool are the
+/// recorded ones unless they are given.
+/// @throws Error  as engine::load_recording() and engine::recorded_run()
+GenerationOptions repeating(GenerationOptions options);
+/// If a recorded run is repeated, checks that the models are the recorded ones.
+/// @throws Error(Usage)  if they differ
+void check_repeated(const GenerationOptions& options, const engine::RunModels& models);
+/// If a recorded run is repeated, compares the result with it.
+void compare_with_recording(const GenerationOptions& options, engine::RunResult& result);
+
 /// Validates decoders, their options and sampling before models are loaded.
 /// @throws Error(Usage)
 void check_usage(const GenerationOptions& options);

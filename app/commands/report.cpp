@@ -85,6 +85,10 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
                          {"margin_of_ar", lead(difference->margin_of_ar)}};
   }
   out["speedup"] = result.speedup ? json(*result.speedup) : json(nullptr);
+  if (result.repetition) {
+    out["identical_to_recording"] = result.repetition->same_tokens;
+    out["steps_as_recorded"] = result.repetition->same_steps;
+  }
   out["metrics"] = json::object();
   for (const auto& [name, value] : result.metrics) out["metrics"][name] = number_json(value);
   return out;

@@ -56,6 +56,8 @@ struct DecoderContext {
   /// Texts of earlier runs of this model and of a file, for decoders that copy from them (suffix);
   /// null: there are none.
   std::shared_ptr<const EarlierTexts> texts = nullptr;
+  /// The choices of a recorded run, in order (Drafted::choices), which this run repeats; then its own.
+  std::vector<std::int32_t> choices = {};
 };
 
 /// The interface of all decoders. Per step the stepper calls propose(), verify() and committed(),
@@ -92,6 +94,8 @@ class Decoder {
   virtual std::vector<DraftForward> draft_forwards() const { return {}; }
   /// The size that the last propose() chose, and its expected tokens and time.
   virtual SizeDecision size_decision() const { return {}; }
+  /// The choices since the last call that the next step's tree depends on (ControlUse::decide()).
+  virtual std::vector<std::int32_t> take_choices() { return {}; }
   /// Decides what to keep and emit. With one leading row, path.size() == emitted.size(). A step may
   /// emit no token while the decoder refines guesses, but the run must end at some point.
   /// @param out  the target's outputs, one per row

@@ -139,7 +139,7 @@ PromptLookupDecoder::PromptLookupDecoder(const DecoderContext& context,
       limits_(context.limits),
       options_(options),
       verifier_(context.sampling, context.uniforms),
-      control_(context.control) {
+      control_(context.control, context.choices) {
   if (!options.n_tokens)
     known_ = &control_->learned<LookupKnowledge>("prompt-lookup " +
                                                  std::to_string(static_cast<int>(options.variant)));
@@ -178,7 +178,8 @@ int PromptLookupDecoder::choose_size(int most) {
     right *= rate.mean(), hoped *= rate.hoped();
     plans.push_back({plans.back().tokens + right, plans.back().hoped + hoped, control_->ms(1 + n)});
   }
-  const SizeChoice choice = known_->chooser.choose(plans);
+  SizeChoice choice = known_->chooser.choose(plans);
+  choice.index = control_.decide(choice.index, plans.size());
   decision_ = decision_of(choice, plans, static_cast<int>(choice.index));
   return decision_.size;
 }

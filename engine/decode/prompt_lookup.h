@@ -86,6 +86,7 @@ class PromptLookupDecoder : public Decoder {
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   SizeDecision size_decision() const override { return decision_; }
+  std::vector<std::int32_t> take_choices() override { return control_.take_choices(); }
   std::map<std::string, std::int64_t> counts() const override;
 
  private:

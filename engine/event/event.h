@@ -140,6 +140,9 @@ struct Drafted {
   std::vector<DraftForward> forwards;  // of the draft model, in order; empty without one
   SizeDecision decision;
   std::vector<GuessSource> sources;  // [n_rows], or empty if the decoder copies no text
+  // The decoder's choices for this step. With all choices of a run, in order, the run can be repeated
+  // step by step (ControlUse::decide()). Empty if all sizes were given.
+  std::vector<std::int32_t> choices;
 };
 
 /// The state of a Jacobi block or of a window level after an iteration.

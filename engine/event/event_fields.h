@@ -69,6 +69,7 @@ void fields(auto& visit, Is<Drafted> auto& e) {
   visit(e.decision.size), visit(e.decision.tokens), visit(e.decision.ms);
   visit(e.decision.plain_ms), visit(e.decision.probe);
   visit(e.sources);
+  visit(e.choices);
 }
 
 /// Fields of BlockRefined.

@@ -42,7 +42,8 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
           .ignore_eos = command.ignore_eos,
           .stop_texts = command.stop_texts,
           .stop_ids = command.stop_ids,
-          .no_special = command.no_special};
+          .no_special = command.no_special,
+          .choices = lane.choices};
 }
 
 /// The system message of a lane's model.

@@ -42,7 +42,8 @@ DecoderContext context_for(const RunModels& models,
           .heads = heads ? heads->heads.get() : nullptr,
           .trees_dir = models.trees_dir,
           .heads_tree = heads ? heads->tree : "",
-          .texts = models.texts};
+          .texts = models.texts,
+          .choices = request.choices};
 }
 
 /// A lane whose decoder has not begun.
@@ -289,11 +290,13 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
 
 std::optional<Notice> notice_of_sizes(const RunRequest& request) {
   const ParsedOptions options = parse_options(request.decoder, request.options);
-  if (!rejects(request.sampling) || !options->chooses_sizes()) return std::nullopt;
-  return Notice{.t = now_ns(),
-                .text = request.decoder +
-                        ": sizes follow measured times, so with sampling=rejection the same seed "
-                        "may give another text; give sizes by hand for a text that repeats"};
+  if (!rejects(request.sampling) || !options->chooses_sizes() || !request.choices.empty())
+    return std::nullopt;
+  return Notice{
+      .t = now_ns(),
+      .text = request.decoder +
+              ": sizes follow measured times, so with sampling=rejection the same seed "
+              "may give another text; give sizes by hand, or repeat a recorded run with its sizes"};
 }
 
 RunFinished finished_event(const RunResult& result, RunId run) {

@@ -42,6 +42,8 @@ struct RunRequest {
   // what the chat template made of the prompt; empty: the prompt was read as it is
   std::string rendered_prompt = {};
   std::string system = {};  // the system message in rendered_prompt; empty: none
+  /// The choices of a recorded run, in order, which this run repeats (engine/run/recorded/repeat.h).
+  std::vector<std::int32_t> choices = {};
 };
 
 /// The first difference between a run and plain decoding. A margin is the score of the token that
@@ -74,6 +76,11 @@ struct RunResult {
   std::optional<bool> identical_to_ar;         // unset: not compared
   std::optional<Difference> difference;        // set if the tokens are not identical
   std::optional<double> speedup;               // unset: no AR run to compare with
+  /// Comparison with a recorded run.
+  struct Repetition {
+    bool same_tokens = false, same_steps = false;
+  };
+  std::optional<Repetition> repetition;  // unset: no recorded run was repeated
 
   /// True if an end token, a stop string or id, or a limit ended the run. Lossless runs that end so
   /// must agree in every token.

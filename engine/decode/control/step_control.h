@@ -5,10 +5,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/decode/control/cost_model.h"
 #include "engine/event/event.h"
@@ -88,19 +91,34 @@ class StepControl {
 };
 
 /// The control that a decoder uses: the shared one of its context, or one of its own, which knows
-/// only the prior of a step's time.
+/// only the prior of a step's time. It also keeps the run's choices, or repeats those of a recorded
+/// run, so that the run makes the same steps.
 class ControlUse {
  public:
-  /// @param shared  owned by the engine, or null
-  explicit ControlUse(StepControl* shared) : shared_(shared) {
+  /// @param shared   owned by the engine, or null
+  /// @param choices  of a recorded run, in order; empty: the run chooses by itself
+  explicit ControlUse(StepControl* shared, std::vector<std::int32_t> choices = {})
+      : shared_(shared), recorded_(std::move(choices)) {
     if (!shared_) own_ = std::make_unique<StepControl>();
   }
   StepControl& operator*() const { return shared_ ? *shared_ : *own_; }
   StepControl* operator->() const { return &**this; }
 
+  /// The choice to make: the recorded one, if there is one, else `chosen`.
+  /// @param n  number of possible choices; a choice is 0 to n - 1
+  /// @throws Error(BadInput)  if the recorded choice is not possible
+  std::size_t decide(std::size_t chosen, std::size_t n);
+  /// The same for a choice of several things.
+  /// @param chosen  ascending
+  std::vector<std::size_t> decide(std::vector<std::size_t> chosen, std::size_t n);
+  /// The choices since the last call, for the step's event.
+  std::vector<std::int32_t> take_choices() { return std::exchange(made_, {}); }
+
  private:
   StepControl* shared_;
   std::unique_ptr<StepControl> own_;
+  std::vector<std::int32_t> recorded_, made_;
+  std::size_t n_repeated_ = 0;
 };
 
 }  // namespace engine

@@ -55,7 +55,7 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
       drafter_(draft_of(context),
                with_distributions(std::move(settings), context),
                context.draft_prompts),
-      control_(context.control),
+      control_(context.control, context.choices),
       trees_(trees) {
   if (!trees) return;
   known_ = &control_->learned<DraftKnowledge>("draft " + std::to_string(context.draft_id));
@@ -121,7 +121,8 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
 
 void DraftVerifyDecoder::choose_tree() {
   const std::vector<SizePlan> plans = known_->plans(*trees_, *control_);
-  const SizeChoice choice = known_->choose(plans);
+  SizeChoice choice = known_->choose(plans);
+  choice.index = control_.decide(choice.index, plans.size());
   const int n_tokens = rows_of((*trees_)[choice.index]) - 1;
   next_ = {choice.index, decision_of(choice, plans, n_tokens)};
 }

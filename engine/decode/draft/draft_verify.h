@@ -34,6 +34,7 @@ class DraftVerifyDecoder : public Decoder {
   TokenTree propose(const Sequence& prefix) override;
   bool drafts() const override { return true; }
   SizeDecision size_decision() const override { return decision_; }
+  std::vector<std::int32_t> take_choices() override { return control_.take_choices(); }
   std::vector<float> proposal_probabilities() const override { return drafts_.q; }
   std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;

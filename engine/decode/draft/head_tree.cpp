@@ -100,7 +100,7 @@ HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context,
       rule_(options.verify),
       typical_(options.typical),
       uniforms_(context.sampling.seed, context.uniforms),
-      control_(context.control) {
+      control_(context.control, context.choices) {
   if (options.chooses_sizes())
     known_ = &control_->learned<HeadKnowledge>("heads " + std::to_string(context.draft_id));
   needs_distributions_ = rule_ == Rule::Typical || rejects(sampling_);
@@ -134,7 +134,8 @@ TokenTree HeadTreeDecoder::drafted_tree(const Sequence& prefix, int depth) {
 
 bool HeadTreeDecoder::chooses_to_draft() {
   const std::vector<SizePlan> plans = known_->plans(*control_);
-  const SizeChoice choice = known_->choose(plans);
+  SizeChoice choice = known_->choose(plans);
+  choice.index = control_.decide(choice.index, plans.size());
   decision_ = decision_of(choice, plans, static_cast<int>(choice.index));
   return choice.index > 0;
 }
@@ -149,9 +150,10 @@ TokenTree HeadTreeDecoder::pruned_by_choice(const TokenTree& all) {
   std::ranges::stable_sort(order, std::greater(), [this](auto i) { return drafted_[i].right; });
   std::vector<double> right;
   for (const std::size_t i : order) right.push_back(drafted_[i].right);
-  const int n_rows = known_->choose_rows(right, *control_);
-  order.resize(static_cast<std::size_t>(n_rows));
+  order.resize(static_cast<std::size_t>(known_->choose_rows(right, *control_)));
   std::ranges::sort(order);  // in the order of the drafted tree
+  order = control_.decide(std::move(order), drafted_.size());
+  const auto n_rows = static_cast<int>(order.size());
 
   TokenTree kept;
   kept.add(all.token[0], -1, all.tag[0]);

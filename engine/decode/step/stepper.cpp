@@ -24,7 +24,10 @@ void emit_begun(EventSink& events, const Lane& lane, Nanoseconds t, int n_rows) 
                         .n_rows = n_rows});
 }
 
-void emit_drafted(EventSink& events, const Lane& lane, Nanoseconds t) {
+void emit_drafted(EventSink& events,
+                  const Lane& lane,
+                  Nanoseconds t,
+                  std::vector<std::int32_t> choices) {
   std::vector<DraftForward> forwards = lane.decoder->draft_forwards();
   for (DraftForward& forward : forwards) forward.begun -= t, forward.ended -= t;
   events.push(Drafted{.t = now_ns(),
@@ -34,7 +37,8 @@ void emit_drafted(EventSink& events, const Lane& lane, Nanoseconds t) {
                       .q = lane.decoder->proposal_probabilities(),
                       .forwards = std::move(forwards),
                       .decision = lane.decision,
-                      .sources = lane.decoder->guess_sources()});
+                      .sources = lane.decoder->guess_sources(),
+                      .choices = std::move(choices)});
 }
 
 Verified verified_event(const Lane& lane, const StepOutput& out, const Decision& decision) {
@@ -194,10 +198,11 @@ void Stepper::propose(Lane& lane) {
   lane.tree = lane.decoder->propose(lane.sequence);
   check(lane.tree, model_.vocab_size());
   lane.decision = lane.decoder->size_decision();
+  std::vector<std::int32_t> choices = lane.decoder->take_choices();
   lane.proposed_ns = now_ns() - begun;
   if (!events_) return;
   if (!drafts) emit_begun(*events_, lane, begun, lane.tree.n_rows());
-  emit_drafted(*events_, lane, begun);
+  emit_drafted(*events_, lane, begun, std::move(choices));
 }
 
 void Stepper::verify(std::span<Lane* const> lanes) {

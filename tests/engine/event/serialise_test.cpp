@@ -45,6 +45,7 @@ TEST(Serialise, fields_keep_their_values) {
   EXPECT_EQ(drafted.sources[1].pos, 12);
   EXPECT_EQ(drafted.sources[1].n_seen, 3);
   EXPECT_EQ(drafted.sources[1].n_context, 4);
+  EXPECT_EQ(drafted.choices, (std::vector<std::int32_t>{2, 0, 1}));
   const auto pool = std::get<PoolChanged>(*decode(bytes_of(events[8])).event);
   ASSERT_EQ(pool.evicted.size(), 2U);
   EXPECT_EQ(pool.evicted[1].rest, (std::vector<TokenId>{5, 6}));
@@ -126,8 +127,9 @@ TEST(Serialise, an_old_draft_has_no_sources) {
   Drafted copied = std::get<Drafted>(test::every_kind()[4]);
   ASSERT_FALSE(copied.sources.empty());
   copied.sources.clear();
-  const std::string unsourced = bytes_of(copied);  // its last field: a length of zero
-  const auto before = std::get<Drafted>(*decode(unsourced.substr(0, unsourced.size() - 1)).event);
+  copied.choices.clear();
+  const std::string unsourced = bytes_of(copied);  // its last two fields: lengths of zero
+  const auto before = std::get<Drafted>(*decode(unsourced.substr(0, unsourced.size() - 2)).event);
   EXPECT_TRUE(before.sources.empty());
   EXPECT_EQ(bytes_of(before), unsourced);
 }

@@ -51,6 +51,7 @@ StepRecord odd_step(StepId n) {
                                       .pos = -row,
                                       .n_seen = number(9),
                                       .n_context = 1 << 30});
+    for (int i = 0; i < n % 3; ++i) step.drafted.choices.push_back(number(300));
     for (int i = 0; i < n % 4; ++i)
       step.drafted.forwards.push_back({.begun = i * 900'001LL, .ended = 1LL << 40, .n_rows = n});
   }
