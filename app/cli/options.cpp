@@ -135,7 +135,7 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
                     "extended by its RoPE scaling); output beyond it may be poor")
         ->transform(whole_number(2))
         ->type_name("N");
-  command.add_option("--threads", o.n_threads, "CPU threads (0: all)")
+  command.add_option("--threads", o.n_threads, "CPU threads (0: as many as are fastest)")
       ->transform(whole_number(0, 1024));
   command.add_flag("--allow-external-shards", o.allow_external_shards,
                    "follow links to files outside the model's directory");

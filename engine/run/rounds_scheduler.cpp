@@ -68,22 +68,23 @@ struct Call {
 /// destructor restores the device's own threads.
 class ThreadsAtWork {
  public:
-  explicit ThreadsAtWork(kernels::Device& device) : device_(device) {}
+  explicit ThreadsAtWork(kernels::Device& device)
+      : device_(device), n_before_(kernels::active_threads(device)) {}
   ~ThreadsAtWork() {
     set(0);
     borrow(device_);
   }
   ThreadsAtWork(const ThreadsAtWork&) = delete;
   ThreadsAtWork& operator=(const ThreadsAtWork&) = delete;
-  /// @param n  0: all
+  /// @param n  0: as many as before
   void set(int n) {
-    const int all = device_.n_threads();
-    kernels::set_active_threads(device_, n == 0 ? all : std::min(n, all));
+    kernels::set_active_threads(device_, n == 0 ? n_before_ : std::min(n, n_before_));
   }
   void borrow(kernels::Device& from) { kernels::borrow_threads(device_, from); }
 
  private:
   kernels::Device& device_;
+  int n_before_;
 };
 
 /// Serves requests as the work of rounds. One thread at a time uses a branch's job; the draft model

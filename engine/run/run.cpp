@@ -81,9 +81,9 @@ std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
   for (LoadedModel* const rank : std::span(models.ranks).first(n_others))
     others.push_back({*rank->model, rank->at_work, rank->model->device().name()});
   kernels::Device& device = models.target.model->device();
-  const auto at_work = [&device, n_ranks = static_cast<int>(n_others) + 1](bool begins) {
-    const int all = device.n_threads();
-    kernels::set_active_threads(device, begins ? threads_of_rank(device, n_ranks) : all);
+  const auto at_work = [&device, n_ranks = static_cast<int>(n_others) + 1,
+                        n_before = kernels::active_threads(device)](bool begins) {
+    kernels::set_active_threads(device, begins ? threads_of_rank(device, n_ranks) : n_before);
   };
   return std::make_unique<LookaheadRanks>(*models.target.model, std::move(others),
                                           RankedRun{request.prompt_tokens, options, context},

@@ -4,18 +4,13 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <vector>
 
-#include "engine/store/model_store.h"
+#include "engine/store/step_times.h"
 
 namespace engine {
 
-/// The time of a step with some number of rows.
-struct StepTime {
-  int n_rows = 0;
-  double ms = 0;
-};
+struct LoadedModel;
 
 /// Measures forwards of 1 to 32 rows. Leaves out those for which the time does not suffice, and
 /// repeats all of them while it does.
@@ -28,9 +23,5 @@ std::vector<StepTime> measure_steps(LanguageModel& model,
 /// Fills model.control with the times of steps, from the file or by measuring for at most 200 ms. A
 /// file that cannot be read or written is ignored.
 void calibrate(LoadedModel& model);
-
-/// The folder of these files: $XDG_CACHE_HOME/decoscope/steps, else ~/.cache/decoscope/steps; empty
-/// if neither is known.
-std::string calibration_folder();
 
 }  // namespace engine

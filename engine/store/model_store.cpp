@@ -14,9 +14,11 @@
 #include "engine/decode/guess/successor_table.h"
 #include "engine/event/clock.h"
 #include "engine/store/memory_plan.h"
+#include "engine/store/thread_choice.h"
 #include "engine/store/weights_hash.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/monitor/gpu_monitor.h"
+#include "kernels/thread_sharing.h"
 
 namespace engine {
 namespace {
@@ -292,6 +294,9 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
   loaded->successors = std::make_shared<KeptSuccessors>();
   loaded->id = ++n_loaded_;
   loaded->load_ms = static_cast<double>(now_ns() - wanted.begun) * 1e-6;
+  const auto is_on_cpu = [&](const auto& other) { return &other->model->device() == cpu_.get(); };
+  if (n_threads_ == 0 && &on == cpu_.get() && std::ranges::none_of(models_, is_on_cpu))
+    choose_threads(*loaded->model, loaded->weights_hash);
   if (models_.size() >= kMaxModels) unload_oldest(kept);
   models_.push_back(std::move(loaded));
   return *models_.back();
@@ -413,7 +418,7 @@ ModelLoaded describe(const LoadedModel& loaded) {
   event.dim = model.config().dim;
   event.vocab_size = model.vocab_size();
   event.max_seq_len = model.max_seq_len();
-  event.n_threads = model.device().n_threads();
+  event.n_threads = kernels::active_threads(model.device());
   event.eos_ids = model.config().eos_ids;
   event.weights_hash = loaded.weights_hash;
   event.kv_bytes_per_token = kv_bytes_of(model);

@@ -11,12 +11,10 @@
 #include "kernels/checks.h"
 #include "kernels/cpu/memory/block_pool.h"
 #include "kernels/error.h"
+#include "kernels/processors.h"
 #include "kernels/thread_sharing.h"
 #include "kernels/unfused.h"
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -40,11 +38,8 @@ BlockPool& pool() {
 }
 
 int usable_processors() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-#endif
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const auto n = static_cast<int>(usable_processor_ids().size());
+  return n > 0 ? n : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 /// Tells AddressSanitizer that only the first `used` of `had` bytes are valid, so that it finds
@@ -183,6 +178,20 @@ namespace kernels {
 void set_active_threads(Device& device, int n) {
   auto* cpu = dynamic_cast<cpu::CpuDevice*>(&device);
   if (cpu && cpu->own_pool().n_threads() != n) cpu->own_pool().share_among(n);
+}
+
+int active_threads(const Device& device) {
+  const auto* cpu = dynamic_cast<const cpu::CpuDevice*>(&device);
+  return cpu ? cpu->own_pool().n_threads() : device.n_threads();
+}
+
+std::vector<int> thread_counts_to_try(const Device& device) {
+  std::vector<int> counts{device.n_threads()};
+  if (!dynamic_cast<const cpu::CpuDevice*>(&device)) return counts;
+  const std::vector<int> ids = cpu::usable_processor_ids();
+  for (const int n : cpu::thread_counts(cpu::read_processors(ids)))
+    if (n < counts.back()) counts.push_back(n);
+  return counts;
 }
 
 void borrow_threads(Device& device, Device& from) {

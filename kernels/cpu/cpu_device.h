@@ -72,6 +72,7 @@ class CpuDevice final : public Device {
   ThreadPool& pool() { return *pool_; }
   /// The threads of this device.
   ThreadPool& own_pool() { return own_pool_; }
+  const ThreadPool& own_pool() const { return own_pool_; }
   /// Runs later operations on the threads of `from`. If `from` is this device, they run on its own
   /// threads again.
   void borrow_threads(CpuDevice& from);

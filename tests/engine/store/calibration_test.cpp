@@ -1,4 +1,5 @@
 #include "engine/store/calibration.h"
+#include "engine/store/thread_choice.h"
 
 #include <algorithm>
 #include <set>
@@ -57,6 +58,15 @@ TEST(Calibration, never_takes_longer_than_allowed) {
       }
     }
   }
+}
+
+TEST(Calibration, takes_the_fewest_of_the_fast_threads) {
+  EXPECT_EQ(fewest_fast_threads(std::vector<StepTime>{{4, 2}}), 4);
+  EXPECT_EQ(fewest_fast_threads(std::vector<StepTime>{{8, 2.2}, {4, 2}, {8, 2.1}, {4, 3}}), 4);
+  EXPECT_EQ(fewest_fast_threads(std::vector<StepTime>{{16, 1}, {8, 1.02}, {4, 1.1}}), 8)
+      << "within 3 %";
+  EXPECT_EQ(fewest_fast_threads(std::vector<StepTime>{{16, 1.5}, {16, 1}, {8, 1.2}}), 16)
+      << "the shortest time of each counts";
 }
 
 TEST(Calibration, has_a_folder_in_the_users_cache) {
