@@ -80,6 +80,7 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
                                .options = info.options};
     decoder.needs_draft = info.needs_draft;
     decoder.needs_heads = info.needs_heads;
+    decoder.reads_pool = info.reads_pool;
     decoder.idle_options = idle_options(info);
     decoder.refusal = [&info](const engine::OptionValues& options) {
       return why_not_here(info, options, false);

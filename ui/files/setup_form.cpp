@@ -226,7 +226,7 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
 }
 
 // The race of a model without anything trained for it.
-constexpr std::array<const char*, 3> kUntrained{"ar", "lookahead", "prompt-lookup"};
+constexpr std::array<const char*, 4> kUntrained{"ar", "lookahead", "prompt-lookup", "suffix"};
 
 std::vector<LaneForm> first_available(const SetupForm& form, const Catalog& catalog) {
   constexpr std::size_t kMost = 4;
@@ -320,6 +320,14 @@ const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog) {
   return model && model->chat && form.chat != engine::ChatMode::Raw ? model : nullptr;
 }
 
+bool reads_pool(const SetupForm& form, const Catalog& catalog, bool race) {
+  const auto reads = [&](const LaneForm& lane) {
+    const CatalogDecoder* decoder = catalog.decoder(lane.decoder);
+    return decoder && decoder->reads_pool;
+  };
+  return race ? std::ranges::any_of(form.lanes, reads) : reads(form.live);
+}
+
 engine::StartRun command_of(const SetupForm& form, bool race) {
   engine::StartRun start;
   start.model = form.model;
@@ -346,11 +354,12 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.stop_texts = engine::stop_texts_from(form.stop_texts);
   start.stop_ids = engine::stop_ids_from(form.stop_ids).value_or(std::vector<engine::TokenId>());
   start.start_held = form.start_held;
+  start.pool = form.pool;
   if (race)
     for (const LaneForm& lane : form.lanes)
-      start.lanes.push_back({lane.decoder, lane.options, lane.model});
+      start.lanes.push_back({lane.decoder, lane.options, lane.model, lane.choices});
   else
-    start.lanes.push_back({form.live.decoder, form.live.options});
+    start.lanes.push_back({form.live.decoder, form.live.options, "", form.live.choices});
   return start;
 }
 
@@ -518,6 +527,8 @@ std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {
   if (form.prompt.empty()) return "The prompt is empty.";
   if (form.max_tokens < 1) return "max tokens must be at least 1.";
   if (std::string why = why_no_stops(form, catalog); !why.empty()) return why;
+  if (reads_pool(form, catalog, race))
+    if (std::string why = why_no_file(form.pool); !why.empty()) return why;
   if (!race) return why_not(form.live, form, catalog);
   if (form.lanes.size() < 2) return "A race needs two lanes or more.";
   for (const LaneForm& lane : form.lanes)

@@ -22,6 +22,7 @@ struct LaneForm {
   std::string decoder;
   std::map<std::string, std::string> options;  // a value for every option
   std::string model = {};  // only for a lane of a race; empty: the model of the form
+  std::vector<std::int32_t> choices = {};  // of the recorded run that the next run repeats
 };
 
 /// The model and the settings with which it is loaded.
@@ -77,6 +78,7 @@ struct SetupForm : ModelChoice {
   bool ignore_eos = false, no_special = false, start_held = false;
   std::string stop_texts;  // stop strings, one per line (engine::stop_texts_from)
   std::string stop_ids;    // stop ids, separated by commas (engine::stop_ids_from)
+  std::string pool;        // a file of text that decoders may copy from; empty: none
   SetupMode mode = SetupMode::Prompt;
   ReasoningForm reasoning;
 };
@@ -120,7 +122,7 @@ std::string why_unavailable(const CatalogDecoder& decoder,
 
 /// Returns the initial form: the first available model, prompt and decoders. If a consistency model was trained from the model, the race compares one
 /// decoder of each kind (ar, lookahead, jacobi with the consistency model, seed) and plain decoding with that model as its baseline;
-/// otherwise, if the model has a chat template, ar, lookahead and prompt-lookup,
+/// otherwise, if the model has a chat template, ar, lookahead, prompt-lookup and suffix,
 /// which need no further model; else the first four decoders.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
 /// Returns a lane with the default options of a decoder.
@@ -152,6 +154,8 @@ bool has_branches(const LaneForm& lane);
 
 /// The form's model if prompts go through its chat template, else nullptr.
 const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog);
+/// Returns true if a decoder that Run would start copies from a file of text.
+bool reads_pool(const SetupForm& form, const Catalog& catalog, bool race);
 /// Returns the command of Run (one lane) or Run race (all lanes).
 engine::StartRun command_of(const SetupForm& form, bool race);
 /// Returns the command of Run if a chain or a tree of thoughts is chosen.

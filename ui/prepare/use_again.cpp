@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "engine/event/stop_rules.h"
+#include "engine/event/timeline/recorded_choices.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/setup_form.h"
 #include "ui/shell/catalog.h"
@@ -139,6 +140,30 @@ void use_again(SetupForm& form,
   form.no_special = s.no_special;
   form.stop_texts = engine::lines_of_stop_texts(s.stop_texts);
   form.stop_ids = engine::text_of_stop_ids(s.stop_ids);
+  form.pool = s.pool;
+}
+
+bool has_recorded_sizes(const engine::Timeline& timeline, const engine::RunRecord& run) {
+  if (run.started.race == 0) return !choices_of(run).empty();
+  return std::ranges::any_of(timeline.race(run.started.race), [](const engine::RunRecord* lane) {
+    return !choices_of(*lane).empty();
+  });
+}
+
+void use_with_sizes(SetupForm& form,
+                    const Catalog& catalog,
+                    const engine::Timeline& timeline,
+                    const engine::RunRecord& run) {
+  use_again(form, catalog, timeline, run);
+  form.live.choices = choices_of(run);
+  if (run.started.race == 0) return;
+  const auto lanes = timeline.race(run.started.race);
+  for (std::size_t i = 0; i < lanes.size(); ++i) form.lanes[i].choices = choices_of(*lanes[i]);
+}
+
+void forget_sizes(SetupForm& form) {
+  form.live.choices.clear();
+  for (LaneForm& lane : form.lanes) lane.choices.clear();
 }
 
 }  // namespace ui

@@ -43,6 +43,7 @@ struct CatalogDecoder {
   std::vector<CatalogOption> options;
   bool needs_draft = false;
   bool needs_heads = false;  // needs draft heads; their kind is the decoder's name
+  bool reads_pool = false;   // copies from a file of text
   /// Options without an effect in the window, with the reason; they are shown disabled.
   std::map<std::string, std::string> idle_options;
   /// Returns why the window cannot run a complete set of options; empty if it can. May be empty itself.

@@ -14,6 +14,7 @@
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/use_again.h"
 #include "ui/shell/catalog.h"
 #include "ui/widgets/draw.h"
 
@@ -266,6 +267,11 @@ void Shell::open(const std::string& path, bool keep_screen) {
     open_folder(path);
     return;
   }
+  if (path.ends_with(".txt")) {
+    form_.pool = path;
+    say("Suffix decoding and Lookahead will copy from " + path + ".");
+    return;
+  }
   if (open_model(path)) return;
   if (engine::looks_like_training(path)) {
     if (open_training(path) && !keep_screen) show(Screen::Training);
@@ -326,11 +332,13 @@ void Shell::load() {
 void Shell::run(bool race) {
   if (const std::string why = why_not(form_, catalog_, race); !why.empty()) {
     say(why);
+    forget_sizes(form_);
     return;
   }
   settings_.last_model = form_.model;
   awaits_run_ = true;
   ask(next_command(form_, race));
+  forget_sizes(form_);  // only this run repeats a recorded one
   if (screen_ == Screen::Welcome || screen_ == Screen::Training)
     show(race ? Screen::Compare : Screen::Live);
 }

@@ -142,6 +142,11 @@ void run_menu(Context& context, const engine::RunRecord& run) {
   if (!ImGui::BeginPopupContextItem("menu")) return;
   if (ImGui::MenuItem("Use these settings again"))
     use_again(context.form, context.catalog, context.timeline, run);
+  if (has_recorded_sizes(context.timeline, run) &&
+      ImGui::MenuItem("Repeat with the recorded sizes")) {
+    use_with_sizes(context.form, context.catalog, context.timeline, run);
+    (run.started.race ? context.requests.race : context.requests.run) = true;
+  }
   if (ImGui::MenuItem("Rename")) begin_to_rename(context, run);
   const auto& marked = view_of(context).marked;
   const bool is_marked = std::find(marked.begin(), marked.end(), run.id()) != marked.end();

@@ -494,6 +494,16 @@ void recorded_part(Context& context, const std::vector<const engine::RunRecord*>
   for (const Fact& row : setup.rows) label_value(row.label.c_str(), row.value);
   if (link("Use these settings for the next run"))
     use_again(context.form, context.catalog, context.timeline, *runs.front());
+  if (has_recorded_sizes(context.timeline, *runs.front())) {
+    if (link("Repeat with the recorded sizes")) {
+      use_with_sizes(context.form, context.catalog, context.timeline, *runs.front());
+      (runs.front()->started.race ? context.requests.race : context.requests.run) = true;
+    }
+    if (ImGui::IsItemHovered())
+      tooltip(
+          "runs it again with the sizes that it chose, so with the same steps; with rejection "
+          "sampling also with the same text");
+  }
   gap();
 }
 
@@ -508,6 +518,11 @@ void one_prompt_part(Context& context) {
     decoder_choice(context, context.form.live, "##decoder");
     options_of(context, context.form.live);
   }
+  if (reads_pool(context.form, context.catalog, context.compare))
+    file_row("text to copy from", "pool", "none", context.form.pool,
+             "a text file: suffix decoding and Lookahead also guess what followed the end of the "
+             "answer in it. You can drop a .txt file onto the window.",
+             ".txt");
   gap();
   sampling_part(context);
 }

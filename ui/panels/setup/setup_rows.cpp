@@ -143,11 +143,12 @@ void file_row(const char* label,
               const char* id,
               const char* hint,
               std::string& path,
-              const std::string& help) {
+              const std::string& help,
+              std::string_view ending) {
   ImGui::PushID(id);
   row_label(label, help);
   if (ImGui::Button("Browse...", {-FLT_MIN, 0})) ImGui::OpenPopup("browse");
-  browse(path, ".jsonl");
+  browse(path, ending);
   ImGui::SetNextItemWidth(-FLT_MIN);
   text_line("##path", hint, path);
   if (ImGui::IsItemHovered()) tooltip(path.empty() ? help : path);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/event/reasoning_bounds.h"
 #include "ui/shell/catalog.h"
@@ -21,11 +22,13 @@ int within(int value, engine::Bounds of);
 void whole_row(
     const char* label, const char* id, int& value, engine::Bounds of, const std::string& help);
 /// Draws a row for a file: a button to browse, the path on a line of its own, and below it why the file cannot be used.
+/// @param ending  of the files that are listed
 void file_row(const char* label,
               const char* id,
               const char* hint,
               std::string& path,
-              const std::string& help);
+              const std::string& help,
+              std::string_view ending = ".jsonl");
 /// Draws a row for an option of a decoder; for a tree also its size, or why it is invalid.
 /// @param why_idle  why the option has no effect here; empty if it has one
 void option_row(LaneForm& lane,
