@@ -265,11 +265,72 @@ std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, std:
   return steps;
 }
 
+namespace {
+
+bool has_size(const engine::StepRecord& step) {
+  return step.has_drafted && step.drafted.decision.size >= 0 && step.drafted.decision.plain_ms > 0;
+}
+
+void add_size(Tally& tally, const engine::StepRecord& step) {
+  if (!has_size(step) || !step.complete) return;
+  const engine::SizeDecision& chosen = step.drafted.decision;
+  const engine::StepEnded& e = step.ended;
+  SizeTally& of = tally.by_size[chosen.size];
+  ++of.n_steps;
+  of.n_probes += chosen.probe;
+  of.expected_tokens += chosen.tokens;
+  of.expected_ms += chosen.ms;
+  of.tokens += static_cast<double>(step.committed.tokens.size());
+  of.ms += static_cast<double>(e.propose + e.forward + e.verify + e.commit) * 1e-6;
+}
+
+}  // namespace
+
+std::vector<engine::StepId> steps_of_size(const engine::RunRecord& run,
+                                          std::size_t n_steps,
+                                          int smallest,
+                                          int largest) {
+  std::vector<engine::StepId> steps;
+  for (std::size_t i = 0; i < std::min(n_steps, run.steps.size()); ++i) {
+    const engine::StepRecord step = run.steps[i];
+    const int size = step.drafted.decision.size;
+    if (has_size(step) && size >= smallest && size <= largest) steps.push_back(step.begun.step);
+  }
+  return steps;
+}
+
+std::vector<SizeRow> size_table(const Tally& tally, std::size_t n_rows) {
+  int n_left = 0;  // steps with guesses that are not in a row yet
+  for (const auto& [size, of] : tally.by_size) n_left += size > 0 ? of.n_steps : 0;
+  std::size_t n_rows_left = n_rows - 1, n_sizes_left = tally.by_size.size();
+  std::vector<SizeRow> rows;
+  bool is_open = false;  // further sizes are added to the last row
+  for (const auto& [size, of] : tally.by_size) {
+    if (!is_open) rows.push_back({.smallest = size});
+    SizeRow& row = rows.back();
+    row.largest = size;
+    row.n_steps += of.n_steps, row.n_probes += of.n_probes;
+    row.expected_tokens += of.expected_tokens, row.tokens += of.tokens;
+    row.expected_ms += of.expected_ms, row.ms += of.ms;
+    --n_sizes_left;
+    const bool has_enough =
+        n_sizes_left < n_rows_left || row.n_steps * static_cast<int>(n_rows_left) >= n_left;
+    is_open = size > 0 && !(has_enough && n_rows_left > 1);
+    if (size > 0 && !is_open) n_left -= row.n_steps, --n_rows_left;
+  }
+  for (SizeRow& row : rows) {
+    const double n = std::max(row.n_steps, 1);
+    row.expected_tokens /= n, row.tokens /= n, row.expected_ms /= n, row.ms /= n;
+  }
+  return rows;
+}
+
 void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps) {
   n_steps = std::min(n_steps, run.steps.size());
   if (tally.run != run.id() || n_steps < tally.n_steps) tally = Tally{.run = run.id()};
   for (; tally.n_steps < n_steps; ++tally.n_steps) {
     const engine::StepRecord& step = run.steps[tally.n_steps];
+    add_size(tally, step);
     const std::size_t kept = step.committed.tokens.size();
     if (tally.committed.size() <= kept) tally.committed.resize(kept + 1);
     ++tally.committed[kept];

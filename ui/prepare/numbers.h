@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct RunRecord;
 namespace ui {
 
 struct RunTimes;
+struct Tally;
 
 /// Returns the ids of the steps in `set`, among the first `n_steps`; oldest first.
 std::vector<engine::StepId> steps_in_set(const RunTimes& times, std::size_t n_steps, StepSet set);
@@ -30,6 +32,23 @@ std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
                                             std::size_t n_steps,
                                             int place);
 
+/// Returns the steps for which the decoder chose a size from `smallest` to `largest`.
+std::vector<engine::StepId> steps_of_size(const engine::RunRecord& run,
+                                          std::size_t n_steps,
+                                          int smallest,
+                                          int largest);
+
+/// A row of the table of chosen sizes: one size, or several neighbours together. The values are means per step.
+struct SizeRow {
+  int smallest = 0, largest = 0;
+  int n_steps = 0, n_probes = 0;
+  double expected_tokens = 0, tokens = 0;
+  double expected_ms = 0, ms = 0;
+};
+/// Returns the table of a tally: "none" has a row of its own; the sizes above are grouped so that there are at most `n_rows` rows, with about as
+/// many steps in each. Empty if no size was chosen.
+std::vector<SizeRow> size_table(const Tally& tally, std::size_t n_rows);
+
 /// The window warns after this many consecutive steps without an accepted proposal.
 inline constexpr std::size_t kStepsWithoutAcceptance = 20;
 /// Returns the newest kStepsWithoutAcceptance steps that proposed tokens, oldest first, if none of their proposals was accepted; else empty.
@@ -41,12 +60,20 @@ struct AcceptanceAt {
   int accepted = 0, verified = 0;
 };
 
+/// Steps for which the decoder chose the same size, with their expected and actual tokens and time.
+struct SizeTally {
+  int n_steps = 0, n_probes = 0;  // n_probes: chosen to learn from
+  double expected_tokens = 0, expected_ms = 0;
+  double tokens = 0, ms = 0;
+};
+
 /// Counts over the first `n_steps` steps; advance() updates them.
 struct Tally {
   engine::RunId run = 0;
   std::size_t n_steps = 0;
   std::vector<AcceptanceAt> by_place;  // [d - 1]: counts at distance d from the prefix
   std::vector<int> committed;          // [n]: number of steps that committed n tokens
+  std::map<int, SizeTally> by_size;    // steps whose size was chosen; 0: without guesses
 };
 /// Extends the tally to `n_steps` steps of the run; recounts if `n_steps` has decreased or the run is another.
 void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps);

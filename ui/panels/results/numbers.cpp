@@ -200,6 +200,52 @@ void histograms(Context& context,
           : fmt::format("took {} to {}", short_time(bar * wide), short_time((bar + 1) * wide)));
 }
 
+std::string size_words(const SizeRow& row) {
+  if (row.largest == 0) return "none";
+  return row.smallest == row.largest ? fmt::format("{}", row.smallest)
+                                     : fmt::format("{}-{}", row.smallest, row.largest);
+}
+
+// Draws a number that was expected beside the one that came; the second is marked if they differ by more than a quarter.
+void expected_and_came(double expected, double came, const char* format) {
+  ImGui::TableNextColumn();
+  words(fmt::format(fmt::runtime(format), expected), theme().dim);
+  ImGui::TableNextColumn();
+  const bool is_near = came <= 1.25 * expected && expected <= 1.25 * came;
+  words(fmt::format(fmt::runtime(format), came), is_near ? theme().bright : theme().warn);
+}
+
+// Draws what the decoder expected of the sizes that it chose, beside what came.
+void chosen_sizes(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
+  constexpr std::size_t kRows = 7;
+  const std::vector<SizeRow> rows = size_table(tally_of(context, run, n_steps), kRows);
+  if (rows.empty()) return;
+  ImGui::Dummy({1, px(4)});
+  small_label("chosen sizes: expected, came");
+  if (!ImGui::BeginTable("sizes", 6, ImGuiTableFlags_SizingStretchProp)) return;
+  for (const char* name : {"size", "steps", "tokens", "came", "ms", "came"})
+    ImGui::TableSetupColumn(name);
+  ImGui::TableHeadersRow();
+  for (const SizeRow& row : rows) {
+    ImGui::PushID(row.smallest);
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    if (ImGui::Selectable(size_words(row).c_str(), false, ImGuiSelectableFlags_SpanAllColumns))
+      context.choose_steps(run, steps_of_size(run, n_steps, row.smallest, row.largest),
+                           row.largest == 0 ? "chose no guesses" : "chose size " + size_words(row));
+    if (ImGui::IsItemHovered())
+      tooltip(
+          fmt::format("{} of size {}, {} of them to learn; means per step.\nClick: select them.",
+                      engine::counted(row.n_steps, "step"), size_words(row), row.n_probes));
+    ImGui::TableNextColumn();
+    words(fmt::format("{}", row.n_steps), theme().text);
+    expected_and_came(row.expected_tokens, row.tokens, "{:.2f}");
+    expected_and_came(row.expected_ms, row.ms, "{:.3g}");
+    ImGui::PopID();
+  }
+  ImGui::EndTable();
+}
+
 void draw_numbers(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
   const engine::RunRecord& run = *context.run();
@@ -208,6 +254,7 @@ void draw_numbers(Context& context) {
   no_acceptance_note(context, run, times, n);
   four(context, run, times, n);
   acceptance(context, run, n);
+  chosen_sizes(context, run, n);
   ImGui::Dummy({1, px(4)});
   const Numbers& numbers = run_numbers(context, run);
   for (const Figure& figure : numbers.more)
