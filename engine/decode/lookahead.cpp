@@ -234,8 +234,8 @@ void LookaheadDecoder::choose_guesses(TokenTree& tree) {
   for (const PoolNode& node : nodes) {
     const int n_rows = n_others + static_cast<int>(plans.size());
     if (n_rows > kMostRows) break;
-    plans.push_back(
-        {plans.back().tokens + node.right, plans.back().hoped + node.hoped, control_->ms(n_rows)});
+    const double tokens = plans.back().tokens + node.right;
+    plans.push_back({tokens, tokens, control_->ms(n_rows)});  // learned without probes
   }
   const SizeChoice choice = known_->chooser.choose(plans, control_->ms(1));
   decision_ = decision_of(choice, plans, static_cast<int>(choice.index));

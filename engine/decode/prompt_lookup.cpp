@@ -172,11 +172,11 @@ TokenTree PromptLookupDecoder::propose(const Sequence& prefix) {
 /// @param most  tokens that the match and the room allow
 int PromptLookupDecoder::choose_size(int most) {
   std::vector<SizePlan> plans{{1, 1, control_->ms(1)}};
-  double right = 1, hoped = 1;  // probability that all tokens so far are right
+  double right = 1;  // probability that all tokens so far are right
   for (int n = 1; n <= most; n++) {
-    const Rate& rate = known_->after(match_length_ + n - 1);
-    right *= rate.mean(), hoped *= rate.hoped();
-    plans.push_back({plans.back().tokens + right, plans.back().hoped + hoped, control_->ms(1 + n)});
+    right *= known_->after(match_length_ + n - 1).mean();
+    const double tokens = plans.back().tokens + right;
+    plans.push_back({tokens, tokens, control_->ms(1 + n)});  // learned without probes
   }
   SizeChoice choice = known_->chooser.choose(plans);
   choice.index = control_.decide(choice.index, plans.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 namespace engine {
 namespace {
@@ -34,6 +35,14 @@ PoolKnowledge::PoolKnowledge() {
         first_[source][rank][state] = Rate(factor * kFirst[state] * (rank == 0 ? 1.2 : 0.8));
     for (Rate& rate : next_[source]) rate = Rate(0.5);
   }
+  for (auto& buckets : corrected_)
+    for (std::size_t b = 0; b < kBuckets; b++)
+      buckets[b] = Rate((static_cast<double>(b) + 0.5) / kBuckets);
+}
+
+Rate& PoolKnowledge::corrected(const PoolNode& node) {
+  const auto bucket = std::min(static_cast<std::size_t>(node.alone * kBuckets), kBuckets - 1);
+  return corrected_[node.depth > 0][bucket];
 }
 
 Rate& PoolKnowledge::first(const FoundNgram& found, std::size_t rank) {
@@ -63,15 +72,13 @@ std::vector<PoolNode> PoolKnowledge::nodes(std::span<const FoundNgram> found, in
         nodes.push_back({parent, rest[j], static_cast<int>(place), static_cast<int>(j)});
         node = nodes.end() - 1;
       }
-      node->right = either(node->right, rate.mean());
-      node->hoped = either(node->hoped, rate.hoped());
+      node->alone = either(node->alone, rate.mean());
       parent = static_cast<int>(node - nodes.begin());
     }
   }
   for (PoolNode& node : nodes) {
-    if (node.parent < 0) continue;
-    node.right *= nodes[static_cast<std::size_t>(node.parent)].right;
-    node.hoped *= nodes[static_cast<std::size_t>(node.parent)].hoped;
+    const double above = node.parent < 0 ? 1 : nodes[static_cast<std::size_t>(node.parent)].right;
+    node.right = above * corrected(node).mean();
   }
   std::vector<int> order(nodes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -88,7 +95,23 @@ std::vector<PoolNode> PoolKnowledge::nodes(std::span<const FoundNgram> found, in
   return sorted;
 }
 
+/// Counts the nodes that follow a right parent.
+void PoolKnowledge::learn_nodes(std::span<const FoundNgram> found,
+                                std::span<const TokenId> emitted) {
+  const std::vector<PoolNode> all = nodes(found, static_cast<int>(emitted.size()));
+  int parent = -1, next = -1;
+  for (std::size_t i = 0; i < emitted.size() && (i == 0 || next >= 0); i++) {
+    parent = std::exchange(next, -1);
+    for (std::size_t n = 0; n < all.size(); n++) {
+      if (all[n].parent != parent) continue;
+      corrected(all[n]).add(all[n].token == emitted[i]);
+      if (all[n].token == emitted[i]) next = static_cast<int>(n);
+    }
+  }
+}
+
 void PoolKnowledge::learn(std::span<const FoundNgram> found, std::span<const TokenId> emitted) {
+  learn_nodes(found, emitted);
   std::size_t best[2] = {0, 0};  // of the text's and of the window's n-grams
   for (std::size_t rank = 0; rank < found.size(); rank++) {
     const FoundNgram& one = found[found.size() - 1 - rank];
@@ -103,6 +126,8 @@ void PoolKnowledge::learn(std::span<const FoundNgram> found, std::span<const Tok
 }
 
 void PoolKnowledge::came(int window_rows, int n_tokens, double plain_share) {
+  for (auto& buckets : corrected_)
+    for (Rate& rate : buckets) rate.fade();
   for (auto& ranks : first_)
     for (auto& states : ranks)
       for (Rate& rate : states) rate.fade();

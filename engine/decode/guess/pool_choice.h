@@ -1,8 +1,9 @@
 // Chooses which tokens of the pool's n-grams a Lookahead step verifies, and how many columns of the
 // window it computes (n_guesses=auto, window=auto; our addition).
 //   guesses  the n-grams form a tree; a node's probability follows from how often n-grams of its
-//            source and recency, with or without earlier hits, were right. The likeliest nodes are
-//            verified while their tokens are worth the time of their rows
+//            source and recency, with or without earlier hits, were right. As n-grams that agree are no
+//            independent witnesses, it is corrected by how often nodes with about this probability were
+//            right. The likeliest nodes are verified while their tokens are worth the time of their rows
 //   window   a column pays later, when an n-gram that only the window has found is accepted. The
 //            value of a row is the number of these tokens per row of the window
 // An emitted token shows whether a guess was right, even if it was not verified. So the rates of guesses are
@@ -30,8 +31,8 @@ struct PoolNode {
   TokenId token = 0;
   int guess = 0;     // index of the first n-gram with this path
   int depth = 0;     // from 0
+  double alone = 0;  // probability that the token is right after its parent, uncorrected
   double right = 0;  // probability that the path up to this token is right
-  double hoped = 0;  // an optimistic estimate
 };
 
 /// Statistics about the pool's guesses and the window.
@@ -61,14 +62,18 @@ class PoolKnowledge final : public Learned {
   SizeChooser chooser;
 
  private:
-  static constexpr std::size_t kRanks = 4, kStates = 3, kDepths = 6;
+  static constexpr std::size_t kRanks = 4, kStates = 3, kDepths = 6, kBuckets = 8;
   Rate& first(const FoundNgram& found, std::size_t rank);
   Rate& next(const FoundNgram& found, std::size_t depth);
+  Rate& corrected(const PoolNode& node);
+  void learn_nodes(std::span<const FoundNgram> found, std::span<const TokenId> emitted);
 
   // the first token: by source, rank (0: the most recent) and state (untried, never right, right
   // before)
   std::array<std::array<std::array<Rate, kStates>, kRanks>, 2> first_;
   std::array<std::array<Rate, kDepths>, 2> next_;  // a further token, by source and depth
+  // a node after a right parent, by first or further token and uncorrected probability
+  std::array<std::array<Rate, kBuckets>, 2> corrected_;
   double window_rows_ = 0, window_tokens_ = 0;
 };
 
