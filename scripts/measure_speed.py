@@ -132,6 +132,21 @@ def prompts_of(name, out):
     return path
 
 
+def lane_summary(results, lane):
+    """Geometric mean and worst prompt of a decoder's speed-up, as timed and by the learned times of its rows."""
+    runs = [run for run in results if run["lane"] == lane]
+    row = {"decoder": lane, "n": len(runs), **mean_and_worst("timed", [run["speedup"] for run in runs])}
+    sized = [run["metrics"] for run in runs if "rows_expected_ms" in run["metrics"]]
+    if sized:
+        row.update(mean_and_worst("by_rows", [m["sized_tokens"] * m["plain_expected_ms"] / m["rows_expected_ms"] for m in sized]))
+    return row
+
+
+def mean_and_worst(name, speedups):
+    """Both, rounded."""
+    return {name: round(statistics.geometric_mean(speedups), 3), name + "_worst": round(min(speedups), 3)}
+
+
 def decoders(out):
     """Speed-up of each decoder with its defaults on real prompts, in the type of the file as shipped and in bf16."""
     if "DECOSCOPE_DATA" not in os.environ:
@@ -144,7 +159,10 @@ def decoders(out):
             prompts = prompts_of(name, out)
             found, stolen = quiet(lambda d=dtype, p=prompts: ours("compare", "--model", "smollm2", *d, "--decoders", lanes,
                                                                  "--max-tokens", 96, "--prompt-file", p))
-            table.append({"set": name, "dtype": "bf16" if dtype else "as stored", "stolen": round(stolen, 4), "compare": found})
+            row = {"set": name, "dtype": "bf16" if dtype else "as stored", "stolen": round(stolen, 4),
+                   "lanes": [lane_summary(found["results"], lane) for lane in lanes.split(",")]}
+            print(row, file=sys.stderr)
+            table.append({**row, "compare": found})
     return table
 
 
