@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "engine/decode/guess/likely_tree.h"
+#include "engine/decode/control/likely_tree.h"
 #include "engine/decode/guess/successor_table.h"
 
 namespace engine {

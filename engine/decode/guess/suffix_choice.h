@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "engine/decode/guess/likely_tree.h"
+#include "engine/decode/control/likely_tree.h"
 #include "engine/decode/guess/suffix_draft.h"
 #include "engine/event/event.h"
 

@@ -43,7 +43,7 @@ struct SizeSums {
   std::int64_t n_steps = 0, n_plain = 0, n_probes = 0;
   double expected_tokens = 0, expected_ms = 0, plain_ms = 0;
   double rows_ms = 0;  // expected time of steps with as many rows
-  double ms = 0;  // that they took
+  double ms = 0;       // that they took
   std::int64_t n_tokens = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "engine/decode/guess/likely_tree.h"
+#include "engine/decode/control/likely_tree.h"
 
 namespace engine {
 
