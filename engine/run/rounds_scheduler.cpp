@@ -157,6 +157,7 @@ class JobRounds final : public RoundsWork {
     for (const int branch : branches) lanes.push_back(&at(branch).job->lane);
     const Nanoseconds before = target_compute(lanes);
     control().set_lanes(static_cast<int>(lanes.size()));
+    control().set_positions(lanes.front()->sequence.cache().length());
     verifying_.verify(lanes);
     compute_ += target_compute(lanes) - before;
     call_.totals.n_forwards++;
