@@ -37,7 +37,7 @@ TEST_F(CliRepeat, a_rejection_run_repeats_from_its_recording) {
 }
 
 TEST_F(CliRepeat, refuses_other_settings_and_files) {
-  ASSERT_EQ(run("generate --decoder mcsd --prompt Anna --max-tokens 4 --record a.pdrun").code, 0);
+  ASSERT_EQ(run("generate --decoder ar --prompt Anna --max-tokens 4 --record a.pdrun").code, 0);
   EXPECT_EQ(run("generate --repeat a.pdrun --seed 3").code, 2);
   EXPECT_EQ(run("generate --repeat a.pdrun --prompt Anna").code, 2);
   EXPECT_EQ(run("generate --repeat-run 1 --prompt Anna").code, 2);
