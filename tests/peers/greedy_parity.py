@@ -70,6 +70,13 @@ def generate(args):
 
 # ---- transformers -------------------------------------------------------------------------------------------------------------------------
 
+def pre_tokenizer_of(path):
+    from gguf import GGUFReader
+
+    field = GGUFReader(path).get_field("tokenizer.ggml.pre")
+    return field.contents() if field else ""
+
+
 class Oracle:
     """A model and its tokenizer as transformers opens them, in f32."""
 
@@ -85,9 +92,18 @@ class Oracle:
         torch.set_num_threads(min(2, torch.get_num_threads()))
         self.torch, self.raw = torch, raw
         self.tokenizer = AutoTokenizer.from_pretrained(**place)
+        if os.path.isfile(path) and pre_tokenizer_of(path) == "smollm":
+            self.split_digits()
         self.model = AutoModelForCausalLM.from_pretrained(**place, dtype=torch.float32).eval()
         ends = self.model.generation_config.eos_token_id
         self.ends = set(ends if isinstance(ends, list) else [ends]) | {self.tokenizer.eos_token_id}
+
+    def split_digits(self):
+        """Applies `smollm`, as tokenizer.json of SmolLM2 has it; transformers 5.24 ignores the pre-tokeniser of GGUF files."""
+        from tokenizers import pre_tokenizers
+
+        self.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
 
     def prompt_ids(self, prompt):
         if self.raw:

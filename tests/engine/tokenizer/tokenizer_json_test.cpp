@@ -228,6 +228,33 @@ TEST_F(TokenizerJson, templates_add_tokens) {
   EXPECT_THAT(refused(d), HasSubstr("post_processor.special_tokens: found no \"<t>\""));
 }
 
+TEST_F(TokenizerJson, a_second_template_wraps_the_first) {
+  const auto around = [](int before, int after) {
+    return fmt::format(
+        R"({{"type":"TemplateProcessing","single":[{{"SpecialToken":{{"id":"l","type_id":0}}}},)"
+        R"({{"Sequence":{{"id":"A","type_id":0}}}},{{"SpecialToken":{{"id":"r","type_id":0}}}}],)"
+        R"("special_tokens":{{"l":{{"id":"l","ids":[{}],"tokens":["l"]}},)"
+        R"("r":{{"id":"r","ids":[{}],"tokens":["r"]}}}}}})",
+        before, after);
+  };
+  Document d;
+  d.post_processor =
+      fmt::format(R"({{"type":"Sequence","processors":[{},{}]}})", around(0, 2), around(4, 3));
+  EXPECT_THAT(open(d)->encode("b"), ElementsAre(4, 0, 1, 2, 3));
+}
+
+TEST_F(TokenizerJson, digits_are_split_singly_or_from_other_text) {
+  for (const bool each : {false, true}) {
+    Document d;
+    d.vocab = R"({"1":0,"2":1,"12":2,"Ġ":3})", d.merges = R"([["1","2"]])";
+    d.pre_tokenizer = fmt::format(
+        R"({{"type":"Sequence","pretokenizers":[{{"type":"Digits","individual_digits":{}}},)"
+        R"({{"type":"ByteLevel","add_prefix_space":false}}]}})",
+        each);
+    EXPECT_EQ(open(d)->encode("12"), each ? std::vector<TokenId>({0, 1}) : std::vector<TokenId>{2});
+  }
+}
+
 // TJ09. A SentencePiece model comes first.
 TEST_F(TokenizerJson, another_size_than_tokenizer_model_is_noted) {
   std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/tests/fixtures/tokenizers/unigram", folder_.path(),

@@ -140,10 +140,11 @@ TEST(BpeModel, a_text_rank_joins_characters_that_are_no_tokens) {
 
 TEST(BpeModel, ignore_merges_takes_whole_words) {
   BpeRules rules;
-  const std::vector<std::string> texts = {"a", "b", "ab"};
+  const std::vector<std::string> texts = {"a", "b", "ab", "abba"};
   EXPECT_THAT(encoded(with_rules(texts, rules), "ab"), ElementsAre(0, 1));
   rules.ignore_merges = true;
   EXPECT_THAT(encoded(with_rules(texts, rules), "ab"), ElementsAre(2));
+  EXPECT_THAT(encoded(with_rules(texts, rules), "abba"), ElementsAre(3));
   EXPECT_THAT(encoded(with_rules(texts, rules), "abb"), ElementsAre(0, 1, 1));
 }
 
