@@ -224,9 +224,10 @@ class PostProcessor {
   }
 
  private:
-  // Each template wraps the result of those before it.
+  // The tokenizers library cannot run two templates.
   void add_template(const Step& step) {
-    std::vector<TokenId> before, after;
+    if (has_template_) refuse(step.file, step.field, "a second TemplateProcessing", "one");
+    has_template_ = true;
     bool has_text = false;
     step.each("single", [&](const Step& item) {
       if (item.json.find("Sequence")) {
@@ -239,11 +240,9 @@ class PostProcessor {
       if (!id || !id->is(Kind::String))
         refuse(item.file, item.field, item.json.shown(),
                "{\"Sequence\": ..} or {\"SpecialToken\": {\"id\": NAME}}");
-      append_ids(step, id->text, has_text ? after : before);
+      append_ids(step, id->text, has_text ? after_ : before_);
     });
     if (!has_text) refuse(step.file, step.field + ".single", "no Sequence", "one");
-    before_.insert(before_.begin(), before.begin(), before.end());
-    after_.insert(after_.end(), after.begin(), after.end());
   }
 
   /// Returns the ids that special_tokens lists for a name.
@@ -265,6 +264,7 @@ class PostProcessor {
 
   const std::function<std::optional<TokenId>(const std::string&)>& id_of_;
   std::vector<TokenId>&before_, &after_;
+  bool has_template_ = false;
 };
 
 }  // namespace

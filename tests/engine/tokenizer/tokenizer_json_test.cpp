@@ -228,19 +228,16 @@ TEST_F(TokenizerJson, templates_add_tokens) {
   EXPECT_THAT(refused(d), HasSubstr("post_processor.special_tokens: found no \"<t>\""));
 }
 
-TEST_F(TokenizerJson, a_second_template_wraps_the_first) {
-  const auto around = [](int before, int after) {
-    return fmt::format(
-        R"({{"type":"TemplateProcessing","single":[{{"SpecialToken":{{"id":"l","type_id":0}}}},)"
-        R"({{"Sequence":{{"id":"A","type_id":0}}}},{{"SpecialToken":{{"id":"r","type_id":0}}}}],)"
-        R"("special_tokens":{{"l":{{"id":"l","ids":[{}],"tokens":["l"]}},)"
-        R"("r":{{"id":"r","ids":[{}],"tokens":["r"]}}}}}})",
-        before, after);
-  };
+TEST_F(TokenizerJson, refuses_a_second_template) {
+  const std::string one =
+      R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}}],)"
+      R"("special_tokens":{}})";
   Document d;
   d.post_processor =
-      fmt::format(R"({{"type":"Sequence","processors":[{},{}]}})", around(0, 2), around(4, 3));
-  EXPECT_THAT(open(d)->encode("b"), ElementsAre(4, 0, 1, 2, 3));
+      fmt::format(R"({{"type":"Sequence","processors":[{},{{"type":"ByteLevel"}}]}})", one);
+  EXPECT_THAT(open(d)->encode("b"), ElementsAre(1));
+  d.post_processor = fmt::format(R"({{"type":"Sequence","processors":[{},{}]}})", one, one);
+  EXPECT_THAT(refused(d), HasSubstr("found a second TemplateProcessing, expected one"));
 }
 
 TEST_F(TokenizerJson, digits_are_split_singly_or_from_other_text) {
