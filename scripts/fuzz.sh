@@ -11,7 +11,7 @@ target=${1:?name a target: gguf, tokenizer_json, tiktoken, template}
 shift
 total=20000000
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then total=$1 && shift; fi
-slice=200000
+slice=50000
 scripts/build.sh fuzz --target "fuzz_$target" >&2
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/decoscope/fuzz/$target
 mkdir -p "$kept/corpus" "$kept/findings"
