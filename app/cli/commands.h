@@ -32,6 +32,7 @@ struct ModelOptions {
   bool scale_given = false;  // true if --scale was given, even as 1x1
   std::string device = "auto";
   std::string dtype;
+  std::string cache_type;
   int context = 0;              // maximum sequence length; 0: the length in the model's files
   bool model_defaults = false;  // use the defaults in generation_config.json
   int n_threads = 0;

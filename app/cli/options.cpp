@@ -128,6 +128,12 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
           "dtype of weights and KV cache (default: as stored; quantised weights stay quantised "
           "on the CPU, with an f16 cache)")
       ->check(one_of({"f32", "bf16", "f16"}));
+  command
+      .add_option(
+          "--cache-type", o.cache_type,
+          "type of the KV cache, only on the CPU (default: as --dtype); q8_0 takes half the "
+          "memory of f16")
+      ->check(one_of({"f32", "bf16", "f16", "q8_0"}));
   if (with_context)
     command
         .add_option("--context", o.context,

@@ -154,8 +154,8 @@ AttentionWork attention_work(const engine::ModelConfig& config,
     positions += window > 0 ? std::min(window, context) : context;
   }
   positions *= n_texts;
-  return {.read_bytes =
-              2.0 * positions * config.n_kv_heads * config.head_dim * kernels::bytes_of(dtype),
+  return {.read_bytes = 2.0 * positions * config.n_kv_heads *
+                        static_cast<double>(kernels::cache_bytes(dtype, config.head_dim)),
           .flops_per_row = 4.0 * positions * config.n_heads * config.head_dim};
 }
 
@@ -167,7 +167,7 @@ json step_rows(const engine::Model& model,
   const auto weight_bytes = static_cast<double>(model.weight_bytes());
   const double flops = 2 * static_cast<double>(model.n_multiplied()) * options.n_texts;
   const AttentionWork attention =
-      attention_work(model.config(), model.dtype(), options.context, options.n_texts);
+      attention_work(model.config(), model.cache_type(), options.context, options.n_texts);
   json rows = json::array();
   for (std::size_t i = 0; i < ms.size(); i++) {
     const int n_rows = options.rows[i];
@@ -330,7 +330,8 @@ int bench_step(const BenchOptions& options) {
   if (options.breakdown) add_breakdown(rows, times.breakdown, model.device().n_threads());
   if (!options.steps_after_prompt.empty()) add_race_steps(rows, race_times, models.draft || heads);
   const double cache_read_bytes =
-      attention_work(model.config(), model.dtype(), options.context, options.n_texts).read_bytes;
+      attention_work(model.config(), model.cache_type(), options.context, options.n_texts)
+          .read_bytes;
   const auto counted = [](std::int64_t n) { return n > 0 ? json(n) : json(nullptr); };
   json out = {{"machine", machine},
               {"model", model.name()},
@@ -341,7 +342,7 @@ int bench_step(const BenchOptions& options) {
               {"weight_bytes", model.weight_bytes()},
               {"cache_bytes", times.cache_bytes},
               {"cache_bytes_per_token",
-               number_json(engine::memory_plan(model.config(), model.dtype()).cache_per_token)},
+               number_json(engine::cache_bytes_per_token(model.config(), model.cache_type()))},
               {"cache_read_bytes", std::llround(cache_read_bytes)},
               {"generate_peak_rss_bytes", generate_peak},
               {"launches_per_step", counted(times.n_launches)},

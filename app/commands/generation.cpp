@@ -34,6 +34,7 @@ engine::ModelRequest model_request(const ModelOptions& options) {
   return {.model = options.model,
           .scale = options.scale,
           .dtype = options.dtype,
+          .cache_type = options.cache_type,
           .device = options.device,
           .allow_external_shards = options.allow_external_shards,
           .limits = options.limits,

@@ -112,8 +112,8 @@ void KvStore::begin_forward(int n_rows) {
   forward_number_++;
   if (n_rows <= staged_rows_) return;
   const int wanted = (std::max(n_rows, 2 * staged_rows_) + kRowStep - 1) / kRowStep * kRowStep;
-  const std::int64_t bytes =
-      std::int64_t{wanted} * shape_.n_kv_heads * shape_.head_dim * kernels::bytes_of(shape_.dtype);
+  const std::int64_t bytes = std::int64_t{wanted} * shape_.n_kv_heads *
+                             kernels::cache_bytes(shape_.dtype, shape_.head_dim);
   staged_rows_ = 0;
   for (kernels::DeviceBuffer& buffer : staged_) {
     buffer = kernels::DeviceBuffer();

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/checkpoint/config.h"
@@ -16,7 +17,9 @@ struct ChatTemplate;
 
 /// Options of Model::load().
 struct LoadOptions {
-  kernels::DType dtype = kernels::DType::BF16;  // of the cache, and of weights unless as_stored
+  kernels::DType dtype = kernels::DType::BF16;  // of weights unless as_stored
+  /// Type of the KV cache; none: dtype. Q8_0: only on the CPU, if kernels::kCacheGroup divides head_dim.
+  std::optional<kernels::DType> cache;
   /// True: matrices are multiplied in the types of their file, quantised ones with activations of 8 bits. The
   /// device must have pack_quantised; has no effect on a scaled model.
   bool as_stored = false;
@@ -36,7 +39,8 @@ class Model : public LanguageModel {
                                      const LoadOptions& options);
 
   virtual const ModelConfig& config() const = 0;   // scaled
-  virtual kernels::DType dtype() const = 0;        // of the cache, and of weights unless quantised
+  virtual kernels::DType dtype() const = 0;        // of weights unless quantised
+  virtual kernels::DType cache_type() const = 0;   // of keys and values
   virtual kernels::DType matrix_type() const = 0;  // in which most weights are multiplied
   /// The type of the weights, for people: "bf16"; the type in the file if they are quantised: "Q4_1".
   virtual const std::string& weight_type() const = 0;

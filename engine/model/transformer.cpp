@@ -63,6 +63,7 @@ class Transformer final : public Model {
 
   const ModelConfig& config() const override { return c_; }
   kernels::DType dtype() const override { return dtype_; }
+  kernels::DType cache_type() const override { return store_->shape().dtype; }
   kernels::DType matrix_type() const override { return weights_.layers[0].gate_up.view.dtype; }
   const std::string& weight_type() const override { return weight_type_; }
   const ModelScale& scale() const override { return scale_; }
@@ -167,7 +168,7 @@ Transformer::Transformer(kernels::Device& device,
                                        KvShape{.n_layers = c_.n_layers,
                                                .n_kv_heads = c_.n_kv_heads,
                                                .head_dim = c_.head_dim,
-                                               .dtype = dtype_})),
+                                               .dtype = options.cache.value_or(dtype_)})),
       taps_(device, c_.n_layers),
       outputs_(device, c_, n_valid_, name_, dtype_) {
   c_.eos_ids = all_end_ids(c_, tokenizer_.get());
@@ -251,16 +252,16 @@ void Transformer::rotate_and_stage(int l) {
   if (!c_.kind_of(l).rotated) {
     float* const k = qkv + std::int64_t{c_.n_heads} * c_.head_dim;
     float* const v = k + std::int64_t{c_.n_kv_heads} * c_.head_dim;
-    ops_.kv_stage(device_, k, n_qkv_, n_rows, c_.n_kv_heads, c_.head_dim, dtype_,
+    ops_.kv_stage(device_, k, n_qkv_, n_rows, c_.n_kv_heads, c_.head_dim, cache_type(),
                   store_->staged_k(l));
-    ops_.kv_stage(device_, v, n_qkv_, n_rows, c_.n_kv_heads, c_.head_dim, dtype_,
+    ops_.kv_stage(device_, v, n_qkv_, n_rows, c_.n_kv_heads, c_.head_dim, cache_type(),
                   store_->staged_v(l));
     return;
   }
   const bool local = local_rope_ && c_.kind_of(l).local;
   ops_.rope_kv_stage(device_, qkv, n_qkv_, n_rows, c_.n_heads, c_.n_kv_heads, c_.head_dim,
                      local ? a_.positions() : a_.rope_rows(),
-                     local ? local_rope_->data() : rope_.data(), dtype_, store_->staged_k(l),
+                     local ? local_rope_->data() : rope_.data(), cache_type(), store_->staged_k(l),
                      store_->staged_v(l));
 }
 

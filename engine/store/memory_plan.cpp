@@ -132,6 +132,11 @@ double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const Pref
 
 }  // namespace
 
+double cache_bytes_per_token(const ModelConfig& config, kernels::DType type) {
+  return 2.0 * config.n_layers * config.n_kv_heads *
+         static_cast<double>(kernels::cache_bytes(type, config.head_dim));
+}
+
 MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   const double size = kernels::bytes_of(dtype);
   // All layers have the same size; the total may exceed 2^63, so it is computed in doubles.
@@ -150,7 +155,7 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   const int n_rows = std::max(largest_chunk(config, 0).n_rows, kStepRows);
   return {.weights = size * (without_layers + layer * config.n_layers),
           .workspace = size * largest + sizeof(float) * n_rows * row,
-          .cache_per_token = 2 * size * kv * config.n_layers};
+          .cache_per_token = cache_bytes_per_token(config, dtype)};
 }
 
 MemoryPlan memory_plan_as_stored(const ModelFiles& files, const kernels::Ops& ops) {

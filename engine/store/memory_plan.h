@@ -29,6 +29,8 @@ inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
           .cache_per_token = a.cache_per_token + b.cache_per_token};
 }
 
+/// Bytes of keys and values of one position. A double, because a scaled model may have more than 2^63.
+double cache_bytes_per_token(const ModelConfig& config, kernels::DType type);
 /// The plan of a model on the CPU.
 /// @param config  the scaled configuration, if the model will be scaled
 /// @param dtype   of weights and cache

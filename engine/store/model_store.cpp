@@ -25,9 +25,7 @@ namespace {
 
 /// Bytes of the keys and values of one position, of all layers.
 std::int64_t kv_bytes_of(const Model& model) {
-  const ModelConfig& shape = model.config();
-  return std::int64_t{2} * shape.n_layers * shape.n_kv_heads * shape.head_dim *
-         kernels::bytes_of(model.dtype());
+  return static_cast<std::int64_t>(cache_bytes_per_token(model.config(), model.cache_type()));
 }
 
 kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
@@ -38,24 +36,52 @@ kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
   return *dtype;
 }
 
+/// The type of the KV cache that a request names.
+/// @throws Error(Usage)  if the device or the model cannot have it
+kernels::DType cache_type_of(const ModelRequest& request, const ModelConfig& config) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::Usage, fmt::format("--cache-type {}: {}", request.cache_type, why));
+  };
+  if (!kernels::is_cpu(request.device)) refuse("only the CPU has this option");
+  if (request.cache_type != kernels::name_of(kernels::DType::Q8_0)) {
+    if (const auto dtype = kernels::dtype_named(request.cache_type)) return *dtype;
+    refuse("expected f32, bf16, f16 or q8_0");
+  }
+  if (config.head_dim % kernels::kCacheGroup != 0)
+    refuse(fmt::format("needs heads of a multiple of {} values, and {} has {}",
+                       kernels::kCacheGroup, request.model, config.head_dim));
+  return kernels::DType::Q8_0;
+}
+
 /// Sets the types of weights and cache, after the scale. Quantised weights are computed as stored where the device can.
 void set_types(const ModelRequest& request, const ModelFiles& files, LoadOptions& options) {
   options.dtype = dtype_of(request.dtype, files.stored_dtype);
   options.as_stored = request.dtype.empty() && files.quantised && options.scale == ModelScale{} &&
                       kernels::is_cpu(request.device);
   if (options.as_stored) options.dtype = kernels::DType::F16;
+  if (!request.cache_type.empty()) options.cache = cache_type_of(request, files.config);
 }
 
 bool is_on(const LoadedModel& model, const kernels::Device& device) {
   return model.model->device().name() == device.name();
 }
 
-MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options, kernels::Device& device) {
+MemoryPlan plan_of_type(const ModelFiles& files,
+                        const LoadOptions& options,
+                        kernels::Device& device) {
   if (options.as_stored) return memory_plan_as_stored(files, device.ops());
   const ModelConfig config = scaled(files.config, options.scale);
   return kernels::is_cpu(device.name())
              ? memory_plan(config, options.dtype)
              : gpu_memory_plan(config, options.dtype, device.ops(), device.prompt_block());
+}
+
+MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options, kernels::Device& device) {
+  MemoryPlan plan = plan_of_type(files, options, device);
+  if (options.cache)
+    plan.cache_per_token =
+        cache_bytes_per_token(scaled(files.config, options.scale), *options.cache);
+  return plan;
 }
 
 /// Number of tokens that a model may choose, as in its forward.

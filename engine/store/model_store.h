@@ -31,6 +31,7 @@ struct ModelRequest {
   std::string model = "demo-target";  // NAME under the assets, or a directory
   std::string scale = "1x1";          // WxD or "auto"
   std::string dtype;                  // empty: as stored
+  std::string cache_type;             // of keys and values; empty: as dtype
   std::string device = "auto";        // auto (the CPU), cpu, cuda:N, cuda:emulated
   bool needs_tokenizer = true;
   bool allow_external_shards = false;

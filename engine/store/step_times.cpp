@@ -84,7 +84,8 @@ double forward_ms(LanguageModel& model, int n_rows, const std::function<double()
 
 std::string times_key(const Model& model, const std::string& weights_hash) {
   if (weights_hash.empty()) return {};
-  return fmt::format("{} {} {} {} {} {} threads {}", weights_hash, kernels::name_of(model.dtype()),
+  return fmt::format("{} {} {} {} {} {} {} threads {}", weights_hash,
+                     kernels::name_of(model.dtype()), kernels::name_of(model.cache_type()),
                      name_of(model.scale()), model.device().name(), model.device().ops().name,
                      kernels::active_threads(model.device()), DECOSCOPE_VERSION);
 }

@@ -115,6 +115,34 @@ TEST(Transformer, every_decoder_is_bit_identical_with_quantised_weights) {
   EXPECT_GT(n_accepted, 1000) << "too few accepted guesses for a meaningful test";
 }
 
+TEST(Transformer, every_decoder_is_bit_identical_with_a_q8_0_cache) {
+  ModelConfig config = tiny_config();
+  config.hidden_dim = 64;
+  config.head_dim = 32;
+  ModelConfig small = config;
+  small.n_layers = 1;
+  const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3};
+  const ModelFiles files = quantised_model(config, {GgmlType::Q4_0}, 7),
+                   first = quantised_model(small, {GgmlType::Q4_0}, 7);
+  std::int64_t n_accepted = 0;
+  for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
+    const auto device = kernels::open_cpu(2, *ops);
+    const LoadOptions options{
+        .dtype = kernels::DType::F16, .cache = kernels::DType::Q8_0, .as_stored = true};
+    const auto model = Model::load(*device, files, options);
+    const auto draft = Model::load(*device, first, options);
+    ASSERT_EQ(model->cache_type(), kernels::DType::Q8_0);
+    for (const Job& job : settings(*draft)) {
+      const Outcome found = run(*model, prompt, job), ar = run_ar(*model, prompt, job);
+      const std::string what = std::string(ops->name) + " " + described(job);
+      ASSERT_EQ(found.tokens, ar.tokens) << what;
+      ASSERT_EQ(scores_of(found), scores_of(ar)) << what;
+      n_accepted += found.n_accepted;
+    }
+  }
+  EXPECT_GT(n_accepted, 300) << "too few accepted guesses for a meaningful test";
+}
+
 // Rope frequencies that depend on the length: prompts below, at and beyond the original 40 tokens.
 TEST(Transformer, decoders_agree_with_length_dependent_rope) {
   const auto device = kernels::open_cpu(2);

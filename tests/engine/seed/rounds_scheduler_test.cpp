@@ -122,6 +122,7 @@ class Delayed final : public Model {
   std::unique_ptr<SequenceCache> make_cache() override { return of_->make_cache(); }
   const ModelConfig& config() const override { return of_->config(); }
   kernels::DType dtype() const override { return of_->dtype(); }
+  kernels::DType cache_type() const override { return of_->cache_type(); }
   kernels::DType matrix_type() const override { return of_->matrix_type(); }
   const std::string& weight_type() const override { return of_->weight_type(); }
   const ModelScale& scale() const override { return of_->scale(); }

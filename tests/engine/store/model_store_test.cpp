@@ -91,6 +91,22 @@ TEST(ModelStore, a_draft_comes_from_the_card_or_the_option_unscaled) {
   EXPECT_EQ(store.get({.dtype = "f32"}).id, other.target.id);
 }
 
+TEST(ModelStore, the_cache_has_the_requested_type) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const auto bytes_per_token = [&](const std::string& type) {
+    const LoadedModel& loaded = store.get({.cache_type = type});
+    return cache_bytes_per_token(loaded.model->config(), loaded.model->cache_type());
+  };
+  EXPECT_EQ(bytes_per_token("f32"), 2 * bytes_per_token(""));
+  EXPECT_EQ(bytes_per_token("q8_0"), bytes_per_token("f16") * 17 / 32);
+  EXPECT_EQ(store.get({.cache_type = "q8_0"}).model->dtype(), store.get({}).model->dtype());
+  const RunModels pair = store.get_with_draft({.cache_type = "q8_0"}, "", "speculative");
+  EXPECT_EQ(pair.draft->model->cache_type(), kernels::DType::Q8_0);
+  const std::string text = refusal([&] { store.get({.cache_type = "q4_0"}); }, ErrorCode::Usage);
+  EXPECT_NE(text.find("--cache-type q4_0: expected f32, bf16, f16 or q8_0"), std::string::npos)
+      << text;
+}
+
 TEST(ModelStore, a_target_without_a_draft_names_the_decoder) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::string text =
