@@ -57,8 +57,9 @@ TEST(PromptLookup, a_guess_ends_before_eos) {
 // A row of a step attends to the whole context, so it costs more in a longer one.
 TEST(PromptLookup, auto_guesses_less_in_a_long_context) {
   ToyModel model({.vocab = 6, .context = 1, .seed = 2});  // falls into a cycle
-  StepControl control(
-      CostModel([](const StepWork& work) { return 10 + 0.05 * work.row_positions; }));
+  StepControl control(CostModel([](const StepWork& work) {
+    return 10 + 0.05 * (work.row_positions - work.positions);  // of the first row: free
+  }));
   Job job;
   job.decoder = "prompt-lookup";
   job.limits.max_tokens = 450;
