@@ -148,7 +148,7 @@ TEST(Sizes, numbers_draws_the_table) {
     for (int i = 0; i < 3; ++i) gui.frame(shell);
     return gui.said(shell);
   };
-  EXPECT_THAT(said(sized_run()), HasSubstr("chosen sizes: expected, came"));
+  EXPECT_THAT(said(sized_run()), HasSubstr("chosen sizes: expected, actual"));
   EXPECT_THAT(said(streams::one_run("prompt-lookup")), testing::Not(HasSubstr("chosen sizes")));
 }
 

@@ -206,24 +206,24 @@ std::string size_words(const SizeRow& row) {
                                      : fmt::format("{}-{}", row.smallest, row.largest);
 }
 
-// Draws a number that was expected beside the one that came; the second is marked if they differ by more than a quarter.
-void expected_and_came(double expected, double came, const char* format) {
+// Draws an expected number beside the actual one, which is marked if they differ by more than a quarter.
+void expected_and_actual(double expected, double actual, const char* format) {
   ImGui::TableNextColumn();
   words(fmt::format(fmt::runtime(format), expected), theme().dim);
   ImGui::TableNextColumn();
-  const bool is_near = came <= 1.25 * expected && expected <= 1.25 * came;
-  words(fmt::format(fmt::runtime(format), came), is_near ? theme().bright : theme().warn);
+  const bool is_near = actual <= 1.25 * expected && expected <= 1.25 * actual;
+  words(fmt::format(fmt::runtime(format), actual), is_near ? theme().bright : theme().warn);
 }
 
-// Draws what the decoder expected of the sizes that it chose, beside what came.
+// Draws the sizes that the decoder chose, with their expected and actual tokens and time.
 void chosen_sizes(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
   constexpr std::size_t kRows = 7;
   const std::vector<SizeRow> rows = size_table(tally_of(context, run, n_steps), kRows);
   if (rows.empty()) return;
   ImGui::Dummy({1, px(4)});
-  small_label("chosen sizes: expected, came");
+  small_label("chosen sizes: expected, actual");
   if (!ImGui::BeginTable("sizes", 6, ImGuiTableFlags_SizingStretchProp)) return;
-  for (const char* name : {"size", "steps", "tokens", "came", "ms", "came"})
+  for (const char* name : {"size", "steps", "tokens", "actual", "ms", "actual"})
     ImGui::TableSetupColumn(name);
   ImGui::TableHeadersRow();
   for (const SizeRow& row : rows) {
@@ -239,8 +239,8 @@ void chosen_sizes(Context& context, const engine::RunRecord& run, std::size_t n_
                       engine::counted(row.n_steps, "step"), size_words(row), row.n_probes));
     ImGui::TableNextColumn();
     words(fmt::format("{}", row.n_steps), theme().text);
-    expected_and_came(row.expected_tokens, row.tokens, "{:.2f}");
-    expected_and_came(row.expected_ms, row.ms, "{:.3g}");
+    expected_and_actual(row.expected_tokens, row.tokens, "{:.2f}");
+    expected_and_actual(row.expected_ms, row.ms, "{:.3g}");
     ImGui::PopID();
   }
   ImGui::EndTable();
