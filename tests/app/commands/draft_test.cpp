@@ -185,7 +185,8 @@ TEST_F(CliDraft, reason_accepts_a_decoder_with_a_draft_model) {
   const json ar = document(ask + "ar --batch 2");
   ASSERT_EQ(ar["items"].size(), 4u);
   for (const char* decoder :
-       {"speculative --batch 2", "seed --set branches=2", "seed --set batch_verify=3"}) {
+       {"speculative --batch 2 --set gamma=3", "seed --set branches=2 --set k_config=1,1,1",
+        "seed --set batch_verify=3 --set k_config=1,1,1"}) {
     const json drafted = document(ask + decoder);
     for (std::size_t i = 0; i < 4; i++) {
       EXPECT_EQ(drafted["items"][i]["text"], ar["items"][i]["text"]) << decoder;

@@ -15,7 +15,7 @@ class CliRepeat : public CliModel {};
 
 TEST_F(CliRepeat, a_rejection_run_repeats_from_its_recording) {
   for (const char* decoder : {"prompt-lookup", "mcsd", "medusa"}) {
-    const std::string file = std::string(decoder) + ".pdrun";
+    const std::string file = folder + "/" + decoder + ".pdrun";
     const Outcome first =
         run(std::string("generate --decoder ") + decoder +
             " --prompt \"Anna has 4 cups. Anna has\" --max-tokens 40 --temperature 0.8 --seed 9 "
@@ -37,18 +37,19 @@ TEST_F(CliRepeat, a_rejection_run_repeats_from_its_recording) {
 }
 
 TEST_F(CliRepeat, refuses_other_settings_and_files) {
-  ASSERT_EQ(run("generate --decoder ar --prompt Anna --max-tokens 4 --record a.pdrun").code, 0);
-  EXPECT_EQ(run("generate --repeat a.pdrun --seed 3").code, 2);
-  EXPECT_EQ(run("generate --repeat a.pdrun --prompt Anna").code, 2);
+  const std::string a = folder + "/a.pdrun", b = folder + "/b.pdrun";
+  ASSERT_EQ(run("generate --decoder ar --prompt Anna --max-tokens 4 --record " + a).code, 0);
+  EXPECT_EQ(run("generate --repeat " + a + " --seed 3").code, 2);
+  EXPECT_EQ(run("generate --repeat " + a + " --prompt Anna").code, 2);
   EXPECT_EQ(run("generate --repeat-run 1 --prompt Anna").code, 2);
-  const Outcome no_run = run("generate --repeat a.pdrun --repeat-run 2");
+  const Outcome no_run = run("generate --repeat " + a + " --repeat-run 2");
   EXPECT_EQ(no_run.code, 3);
   EXPECT_NE(no_run.err.find("no run 2"), std::string::npos) << no_run.err;
-  const Outcome other = run("generate --repeat a.pdrun --model demo-draft");
+  const Outcome other = run("generate --repeat " + a + " --model demo-draft");
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("demo-target"), std::string::npos) << other.err;
-  std::ofstream("b.pdrun") << "text";
-  EXPECT_EQ(run("generate --repeat b.pdrun").code, 3);
+  std::ofstream(b) << "text";
+  EXPECT_EQ(run("generate --repeat " + b).code, 3);
 }
 
 }  // namespace
