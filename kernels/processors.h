@@ -10,7 +10,7 @@
 
 namespace kernels::cpu {
 
-/// A processor as the operating system counts them.
+/// A processor as the operating system counts it (a hyper-thread).
 struct Processor {
   int package = 0, core = 0;
   long speed = 0;  // capacity or highest frequency, comparable within a machine; 0: unknown
@@ -22,12 +22,12 @@ struct Processor {
 std::vector<Processor> read_processors(std::span<const int> ids,
                                        const std::string& root = "/sys/devices/system/cpu");
 
-/// The numbers of the processors that this process may use; empty if the system does not tell.
+/// The numbers of the processors that this process may use; empty if the system does not report them.
 std::vector<int> usable_processor_ids();
 
 /// Numbers of threads that could be the fastest, the largest first: one for every processor, one for
-/// every core, and both for the fast cores alone. Cores with at least 80 % of the highest speed are
-/// fast.
+/// every core, and the same two for the fast cores alone. A core is fast if it has at least 80 % of
+/// the highest speed.
 std::vector<int> thread_counts(std::span<const Processor> processors);
 
 }  // namespace kernels::cpu

@@ -97,7 +97,7 @@ void check_pool(const std::string& pool, const std::vector<std::string>& decoder
 /// @throws Error(Usage, BadInput)  if the model has no tokenizer, or as engine::read_text_input()
 std::shared_ptr<const engine::PoolFile> read_pool(const std::string& pool,
                                                   const engine::Model& model);
-/// The options with which a recorded run is made again. Model, scale and the file of --pool are the
+/// The options with which a recorded run is repeated. Model, scale and the file of --pool are the
 /// recorded ones unless they are given.
 /// @throws Error  as engine::load_recording() and engine::recorded_run()
 GenerationOptions repeating(GenerationOptions options);

@@ -56,7 +56,8 @@ struct DecoderContext {
   /// Texts of earlier runs of this model and of a file, for decoders that copy from them (suffix);
   /// null: there are none.
   std::shared_ptr<const EarlierTexts> texts = nullptr;
-  /// The choices of a recorded run, in order (Drafted::choices), which this run repeats; then its own.
+  /// The choices of a recorded run, in order (Drafted::choices). This run repeats them; after the last
+  /// one it chooses by itself.
   std::vector<std::int32_t> choices = {};
 };
 
@@ -94,7 +95,7 @@ class Decoder {
   virtual std::vector<DraftForward> draft_forwards() const { return {}; }
   /// The size that the last propose() chose, and its expected tokens and time.
   virtual SizeDecision size_decision() const { return {}; }
-  /// The choices since the last call that the next step's tree depends on (ControlUse::decide()).
+  /// The choices since the last call, on which the next step's tree depends (ControlUse::decide()).
   virtual std::vector<std::int32_t> take_choices() { return {}; }
   /// Decides what to keep and emit. With one leading row, path.size() == emitted.size(). A step may
   /// emit no token while the decoder refines guesses, but the run must end at some point.

@@ -89,7 +89,7 @@ void RecyclingOptions::bind(OptionBinder& binder) {
       "the "
       "time of their rows, by the success of earlier guesses.");
   binder.whole("k", k, 1, 64,
-               "Successors kept for each token. The memory is 4 k bytes for each token of the "
+               "Successors kept for each token. The memory is 4 k + 1 bytes for each token of the "
                "vocabulary.");
   std::vector<std::string> trees{"own"};
   trees.insert(trees.end(), bundled_trees().begin(), bundled_trees().end());
@@ -101,14 +101,17 @@ void RecyclingOptions::bind(OptionBinder& binder) {
       "pairs", pairs,
       "Keeps successors of the last two tokens too, and guesses these if the pair was seen. "
       "Off: of the last token only, as published.");
-  binder.flag("prompt", prompt,
-              "Fills the table with the successions of the prompt before the first step.");
+  binder.flag(
+      "prompt", prompt,
+      "Before the first step, fills the table with the prompt's tokens and their successors.");
   binder.choice("learn", learn, {{"all", Learn::All}, {"accepted", Learn::Accepted}},
                 "The rows from which the table learns: 'all' of a step (as published), or only the "
                 "'accepted' ones.");
-  binder.flag("keep", keep,
-              "Keeps the table for the next texts of the same model, as published. Under rejection "
-              "sampling every text starts with an empty table, so that a seed repeats its text.");
+  binder.flag(
+      "keep", keep,
+      "Keeps the table for the next texts of the same model, as published. Under rejection "
+      "sampling every text starts with a new table, so that a seed repeats its text (unless "
+      "rows=auto).");
 }
 
 std::unique_ptr<Decoder> RecyclingOptions::make(const DecoderContext& context) const {

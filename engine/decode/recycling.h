@@ -6,9 +6,10 @@
 //   cost      1 target step of at most `rows` rows, and the k largest logits of each row
 //   sized     rows=auto, our addition: the likeliest successors, as many as are worth the time of their rows
 //             (guess/successor_choice.h)
-//   differs   the prompt's own successions fill the table first; lists of pairs of tokens are looked up before those of tokens (pairs); if a token occurs in
-//             several rows of a step, the accepted row's list is kept (the paper leaves the order open); the
-//             trees are small ones, grown for a number of rows; no guesses follow an end token
+//   differs   the prompt fills the table before the first step (prompt); lists of pairs of tokens are looked up
+//             before those of tokens (pairs); if a token occurs in several rows of a step, the accepted row's
+//             list is kept (the paper leaves the order open); the trees are small ones, grown for a number of
+//             rows; no guesses follow an end token
 #pragma once
 
 #include <cstdint>
@@ -79,7 +80,7 @@ class RecyclingDecoder : public Decoder {
   RankTree ranks_;
   bool learns_all_;
   bool reads_prompt_;
-  bool knows_sureness_;  // the picks have probabilities
+  bool knows_sureness_;  // the target's choices come with probabilities
   std::shared_ptr<SuccessorTable> table_;
   Verifier verifier_;
   ControlUse control_;

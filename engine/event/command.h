@@ -17,7 +17,7 @@ struct LaneRequest {
   std::string decoder;
   std::map<std::string, std::string> options;
   std::string model = {};  // NAME or directory of the lane's model; empty: the model of the run
-  std::vector<std::int32_t> choices = {};  // of a recorded run, whose sizes this one repeats
+  std::vector<std::int32_t> choices = {};  // of the recorded run that this one repeats; else empty
 };
 
 /// Maximum number of lanes of a race: four that are shown, and plain decoding by another model as

@@ -141,7 +141,8 @@ struct Drafted {
   SizeDecision decision;
   std::vector<GuessSource> sources;  // [n_rows], or empty if the decoder copies no text
   // The decoder's choices for this step. With all choices of a run, in order, the run can be repeated
-  // step by step (ControlUse::decide()). Empty if all sizes were given.
+  // step by step (ControlUse::decide()). Empty if all sizes were given or the decoder does not report
+  // its choices.
   std::vector<std::int32_t> choices;
 };
 

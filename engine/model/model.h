@@ -18,7 +18,7 @@ struct ChatTemplate;
 /// Options of Model::load().
 struct LoadOptions {
   kernels::DType dtype = kernels::DType::BF16;  // of weights unless as_stored
-  /// Type of the KV cache; none: dtype. Q8_0: only on the CPU, if kernels::kCacheGroup divides head_dim.
+  /// Type of the KV cache; unset: dtype. Q8_0 only on the CPU and if kernels::kCacheGroup divides head_dim.
   std::optional<kernels::DType> cache;
   /// True: matrices are multiplied in the types of their file, quantised ones with activations of 8 bits. The
   /// device must have pack_quantised; has no effect on a scaled model.

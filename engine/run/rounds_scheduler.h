@@ -68,7 +68,7 @@ class RoundsScheduler : public Scheduler {
  private:
   RunModels models_;  // owned by the store, as long as this is used
   RoundsSettings settings_;
-  /// The choice of overlap=auto for the most branches; null: none has measured enough.
+  /// The decided choice of overlap=auto with the most branches; null: none has measured enough.
   const ModeChoice* choice() const;
   void report_choice(EventSink& events);
 

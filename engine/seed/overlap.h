@@ -16,7 +16,7 @@ namespace engine {
 struct RoundTime {
   Nanoseconds whole = 0;
   Nanoseconds drafting = 0;  // the draft's part of it
-  double tokens = 1;         // expected tokens of the branch's trees; 1 if all trees are equal
+  double tokens = 1;         // expected tokens of the branch's tree; 1 if all trees are equal
 };
 
 /// Decides between overlapped and in-turn rounds.
@@ -41,24 +41,25 @@ class FixedOverlap final : public Overlap {
   bool at_once_;
 };
 
-/// The faster mode for one number of branches: the one with the most expected tokens per time.
-///   time    of each mode, the logarithm's mean with forgetting. A change is half common to both
-///           modes (the load of the machine, the length of the context)
-///   choice  if an optimistic estimate of the other mode (1.5 standard deviations) is 3 % better, it
-///           runs for three rounds, and is kept if its mean is then 3 % better. The uncertainty of a
-///           mode that is not used grows, so a little slower mode is tried again soon and a much
-///           slower one rarely
-///   bound   overlapped rounds cannot take less than the longer of both stages, nor less than one
-///           branch alone takes, divided among the branches. They are not tried if that is too
-///           little a gain
+/// Chooses the mode with the most expected tokens per time, for one number of branches.
+///   time    the mean logarithm of a mode's time per expected token; older rounds weigh less. If the
+///           time of the kept mode changes, half of the change is assumed for the other mode too,
+///           because load and context affect both
+///   choice  if an optimistic estimate of the other mode (1.5 standard deviations) is 3 % better, the
+///           other mode runs for three rounds (fewer if it is much slower), and is kept if its mean is
+///           then 3 % better. The uncertainty of the mode that is not used grows, so a slightly slower
+///           mode is tried again soon and a much slower one rarely
+///   bound   an overlapped round takes at least the longer of draft and verification, and at least the
+///           time of a branch alone / the number of branches. Overlapped rounds are not tried if this
+///           bound leaves a gain below 3 %
 class ModeChoice {
  public:
   enum Mode : std::uint8_t { InTurn, Overlapped };
 
   /// Starts in turn, without measurements.
   ModeChoice() = default;
-  /// Starts with what `like`, the choice for another number of branches, has measured; only the
-  /// ratio of its times counts.
+  /// Starts with the measurements of `like`, the choice for another number of branches. The first
+  /// round measured rescales its times, so only their ratio is used.
   explicit ModeChoice(const ModeChoice& like, int n_branches);
   explicit ModeChoice(int n_branches) : n_branches_(n_branches) {}
 
@@ -75,7 +76,7 @@ class ModeChoice {
   bool cannot_gain() const;
   /// True if measurements support the kept mode.
   bool is_decided() const;
-  int n_probes() const { return n_probes_; }    ///< rounds in the mode that was not kept
+  int n_probes() const { return n_probes_; }    ///< number of rounds in the mode that was not kept
   int n_changes() const { return n_changes_; }  ///< number of changes of the kept mode
 
  private:
@@ -101,9 +102,9 @@ class ModeChoice {
 };
 
 /// overlap=auto: one choice per number of active branches, because this number changes a round's
-/// time. A new one starts from that with the nearest number; otherwise each number would have to be
-/// measured at the end of a search, when fewer and fewer branches are left. A single branch works in
-/// turn, because there is nothing to overlap with.
+/// time. A new choice starts from the one with the nearest number; otherwise, at the end of a search,
+/// each smaller number of branches would have to be measured first. A single branch works in turn,
+/// because there is nothing to overlap with.
 class ChosenOverlap final : public Overlap {
  public:
   bool at_once(int n_branches) const override;

@@ -1,6 +1,6 @@
 // Measures the time of a model's steps by their number of rows, once per load, before the first run
-// whose decoder chooses sizes (engine/decode/control). The result is kept in a file, by weights,
-// dtype, scale, device, number of threads and program version, so that later loads need not measure.
+// whose decoder chooses sizes (engine/decode/control). The result is kept in a file
+// (step_times.h), so that later loads need not measure.
 #pragma once
 
 #include <functional>

@@ -29,7 +29,7 @@ inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
           .cache_per_token = a.cache_per_token + b.cache_per_token};
 }
 
-/// Bytes of keys and values of one position. A double, because a scaled model may have more than 2^63.
+/// Bytes of keys and values of one position. A double, because they may exceed 2^63 in a scaled model.
 double cache_bytes_per_token(const ModelConfig& config, kernels::DType type);
 /// The plan of a model on the CPU.
 /// @param config  the scaled configuration, if the model will be scaled

@@ -118,8 +118,8 @@ using LoadProgress = std::function<bool(std::int64_t done_bytes, std::int64_t to
 class ModelStore {
  public:
   /// @param assets_dir  NAMEs are looked up as assets_dir/models/NAME
-  /// @param n_threads   of the CPU device; 0: as many as are fastest with the first model on it
-  ///                     (engine/store/thread_choice.h)
+  /// @param n_threads   of the CPU device; 0: the number that is fastest with the first model loaded
+  ///                     on it (engine/store/thread_choice.h)
   ModelStore(std::string assets_dir, int n_threads)
       : assets_dir_(std::move(assets_dir)), n_threads_(n_threads) {}
 

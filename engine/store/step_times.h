@@ -1,5 +1,5 @@
-// Times of a model's forwards, measured and kept in a file of the user's cache, so that later loads need not measure them
-// again.
+// Measures the times of a model's forwards and keeps them in a file of the user's cache, so that later loads need not
+// measure them.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace engine {
 class LanguageModel;
 class Model;
 
-/// The time of a step with some number of rows, or of steps with some number of threads.
+/// The time of a step with n_rows rows. thread_choice.h uses it for a number of threads instead.
 struct StepTime {
   int n_rows = 0;
   double ms = 0;
@@ -19,15 +19,16 @@ struct StepTime {
 
 /// The clock of the measurements, in ms.
 double clock_ms();
-/// Time of a forward of a chain of rows without a prefix.
+/// Measures a forward of a chain of rows without a prefix, in ms.
 double forward_ms(LanguageModel& model, int n_rows, const std::function<double()>& now_ms);
 
-/// Names the times of a model: by weights, dtype, scale, device, kernels, active threads and program version.
-/// @param weights_hash  empty: unknown; then the key is empty, and nothing is kept
+/// The key of a model's times: weights, dtype, type of the KV cache, scale, device, kernels, active threads and program
+/// version.
+/// @param weights_hash  empty: unknown; then the key is empty and nothing is kept
 std::string times_key(const Model& model, const std::string& weights_hash);
 /// The times that were kept under this key; none if there is no file or it cannot be read.
 std::vector<StepTime> kept_times(const std::string& key);
-/// Keeps the times. A file that cannot be written is ignored.
+/// Keeps the times under this key. A file that cannot be written is ignored.
 void keep_times(const std::string& key, const std::vector<StepTime>& times);
 
 /// The folder of these files: $XDG_CACHE_HOME/decoscope/steps, else ~/.cache/decoscope/steps; empty

@@ -9,9 +9,9 @@
 
 namespace engine {
 
-/// Sets the active threads of the model's device: measures forwards of 1 and 8 rows with each number that could be the
-/// fastest, at most three times in turn, for about 200 ms, and takes the fewest threads within 3 % of the shortest time.
-/// The times are kept in a file. Does nothing if there is only one number.
+/// Sets the active threads of the model's device. Measures forwards of 1 and 8 rows with each number of threads that could
+/// be the fastest, at most three times in turn, for about 200 ms. Of the numbers within 3 % of the shortest time it takes
+/// the smallest. The times are kept in a file. Does nothing if only one number is possible.
 /// @param weights_hash  of the model; empty: unknown
 void choose_threads(Model& model, const std::string& weights_hash);
 

@@ -93,7 +93,7 @@ inline CpuDevice& cpu_of(Device& device) {
   return static_cast<CpuDevice&>(device);
 }
 
-/// 64-byte aligned memory; blocks from 16 KiB on use huge pages, which small ones share (memory/block_pool.h).
+/// 64-byte aligned memory. Blocks of at least 16 KiB use huge pages; those up to 8 MiB share them (memory/block_pool.h).
 /// @throws Error(Resources)
 void* allocate_bytes(std::int64_t bytes, const char* what = "");
 /// Frees memory of allocate_bytes().

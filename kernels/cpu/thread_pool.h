@@ -1,5 +1,5 @@
-// Threads that share the work of one operation. The caller never waits for a thread that has not begun: on a loaded machine the
-// system may run it milliseconds later. A waiting thread spins for some microseconds, because the next operation usually follows
+// Threads that share the work of one operation. The caller never waits for a thread that has not begun, because a loaded machine
+// may run that thread milliseconds later. A waiting thread spins for some microseconds, because the next operation usually follows
 // within that time, and then sleeps, so an idle program uses no processor time.
 #pragma once
 
@@ -34,7 +34,8 @@ class ThreadPool {
   void share_among(int n_threads);
 
   /// Calls work(0) on the caller, and work(thread) at most once on each other of n_threads() threads that becomes free before
-  /// work(0) returns. Returns when all of them have finished. So the threads must take pieces of the work until none is left.
+  /// work(0) returns. Returns when all that began have finished. So work(0) must not rely on other threads: each thread takes
+  /// pieces of the work until none is left.
   /// One caller at a time; work must not throw.
   template <class Work>
   void run(Work&& work) {
@@ -66,7 +67,7 @@ class ThreadPool {
   Task task_ = nullptr;
   void* context_ = nullptr;
   std::atomic<int> n_at_work_;  // written under the mutex
-  // The number of the task, of threads that may enter it, of those that entered and of those that left (thread_pool.cpp)
+  // The task's number and the numbers of threads that may enter it, have entered it and have left it (thread_pool.cpp)
   alignas(64) std::atomic<std::uint64_t> state_{0};
   alignas(64) std::atomic<bool> stopping_{false};
   std::atomic<int> workers_asleep_{0};

@@ -45,8 +45,8 @@ struct SizeRow {
   double expected_tokens = 0, tokens = 0;
   double expected_ms = 0, ms = 0;
 };
-/// Returns the table of a tally: "none" has a row of its own; the sizes above are grouped so that there are at most `n_rows` rows, with about as
-/// many steps in each. Empty if no size was chosen.
+/// Returns the table of a tally. Size 0 has a row of its own; larger sizes are grouped into at most `n_rows` rows in all, with about equally many
+/// steps in each. Empty if no size was chosen.
 std::vector<SizeRow> size_table(const Tally& tally, std::size_t n_rows);
 
 /// The window warns after this many consecutive steps without an accepted proposal.
@@ -62,7 +62,7 @@ struct AcceptanceAt {
 
 /// Steps for which the decoder chose the same size, with their expected and actual tokens and time.
 struct SizeTally {
-  int n_steps = 0, n_probes = 0;  // n_probes: chosen to learn from
+  int n_steps = 0, n_probes = 0;  // n_probes: steps whose size was chosen only to learn from it
   double expected_tokens = 0, expected_ms = 0;
   double tokens = 0, ms = 0;
 };

@@ -20,8 +20,8 @@ void use_again(SetupForm& form,
 
 /// Returns true if the recorded run or a lane of its race chose sizes that can be repeated.
 bool has_recorded_sizes(const engine::Timeline& timeline, const engine::RunRecord& run);
-/// Does the same as use_again() and lets the next run, or race, take the sizes that the recorded one chose. So it makes the same steps, and with
-/// rejection sampling the same tokens.
+/// Does the same as use_again() and makes the next run, or race, take the sizes that the recorded one chose. So it makes the same steps and, even
+/// with rejection sampling, the same tokens.
 void use_with_sizes(SetupForm& form,
                     const Catalog& catalog,
                     const engine::Timeline& timeline,

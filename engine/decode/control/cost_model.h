@@ -2,13 +2,13 @@
 //   time     f(rows) + a * (positions whose keys and values are read) + b * (the same, times the rows that
 //            attend to them)
 //   state    the logarithms of f for each of some row counts, of a and of b, estimated by an extended
-//            Kalman filter. A drift that is common to all of them (the load of the machine) is assumed to
-//            be fast, a change of their ratios slow. So a step with any number of rows also corrects the
+//            Kalman filter, which assumes that a common drift of all of them (the load of the machine) is
+//            fast and a change of their ratios slow. So a step with any number of rows also corrects the
 //            times of all other row counts
 //   robust   a step that takes much longer than expected counts as a moderately slow one. Two such
 //            steps in a row mean that the machine has changed; then the estimate moves fast
-//   prior    before measurements, each row adds 4 % of the time of one row, and a position as much as
-//            its bytes are of the weights'
+//   prior    before measurements, each further row adds 4 % of the time of one row. A position adds the
+//            share of that time that its keys and values have in the bytes of the weights
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ class CostModel {
   explicit CostModel(std::function<double(int n_rows)> curve);
   explicit CostModel(std::function<double(const StepWork&)> time) : known_(std::move(time)) {}
 
-  /// Sets the prior of a and b. To be called before the first measurement.
+  /// Sets the prior of a and b. Must be called before the first measurement.
   /// @param share  the time of a position / the time of a step of one row without a context
   void set_position_share(double share);
   /// The expected time of a step in ms (before the first measurement relative to one row). It never

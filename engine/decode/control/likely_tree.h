@@ -1,11 +1,11 @@
-// Chooses the tokens to guess from the continuations that a source knows: suffixes of texts (suffix_choice.h),
-// a table of successors (successor_choice.h). Our addition, for sizes on "auto".
-//   right  the probability of a candidate is the share of candidates of its class that were right; the
-//          source defines the classes
+// Chooses the tokens to guess from the continuations that a source knows: texts with the same suffix
+// (suffix_choice.h) or a table of successors (successor_choice.h). Our addition, for sizes on "auto".
+//   right  the probability of a candidate is the share of earlier candidates of its class that were
+//          right; the source defines the classes
 //   tree   the likeliest candidates, by the product of the probabilities on their paths
 //   size   as many as are worth the time of their rows
 // An emitted token shows which candidates were right, verified or not. So the shares are learned at no
-// cost, also in steps without guesses.
+// cost, even in steps without guesses.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,8 @@ class LikelyTree {
   explicit LikelyTree(bool chain = false) : chain_(chain) {}
 
   /// Adds candidates that follow one node.
-  /// @param most   of which these are kept, the likeliest
-  /// @param least  probability of a candidate that may join the tree
+  /// @param most   keeps at most this many of them, the likeliest
+  /// @param least  a candidate joins the tree only with at least this probability
   void offer(std::vector<Token> found, std::size_t most, double least) {
     std::ranges::stable_sort(found, std::greater(), &Token::right);
     found.resize(std::min(found.size(), most));
@@ -51,9 +51,10 @@ class LikelyTree {
       std::ranges::push_heap(open_, later());
     }
   }
-  /// True if no candidate is left that may join the tree.
+  /// True if no candidate is left that can join the tree.
   bool is_complete() const { return open_.empty(); }
-  /// Moves the likeliest candidate to the tree. Needs one. Valid until the next offer.
+  /// Moves the likeliest candidate to the tree, which must not be complete. The reference is valid
+  /// until the next offer().
   const Token& take_best() {
     std::ranges::pop_heap(open_, later());
     Token& best = candidates_[open_.back()];
@@ -64,7 +65,8 @@ class LikelyTree {
     return best;
   }
 
-  /// All candidates, and of them the nodes, likeliest first; parents come before their children.
+  /// All candidates. Those in the tree are its nodes, likeliest first, so parents come before their
+  /// children.
   const std::vector<Token>& candidates() const { return candidates_; }
   const Token& node(int index) const {
     return candidates_[nodes_[static_cast<std::size_t>(index)]];
@@ -101,8 +103,8 @@ class LikelyKnowledge : public Learned {
     for (int node = 0; node < tree.n_nodes(); node++) right.push_back(tree.node(node).right);
     return choose_size(right, control);
   }
-  /// Counts the candidates that the emitted tokens tell about, and the step.
-  /// @param decision  that choose() made for the step
+  /// Counts the step and the candidates that the emitted tokens prove right or wrong.
+  /// @param decision  the result of choose() for the step
   template <class Token>
   void learn(const std::vector<Token>& candidates,
              std::span<const TokenId> emitted,

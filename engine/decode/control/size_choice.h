@@ -79,14 +79,14 @@ class SizeHistory {
   /// Adds one use of a size, a block or a step.
   /// @param rows  [steps] rows of each step
   void add(std::size_t index, int n_tokens, std::span<const int> rows);
-  /// Adds a step of a block after its first one: with the chance that its guesses, which were refined,
-  /// were right.
+  /// Adds a step of a block other than its first one. Learns how often guesses that were refined at
+  /// least once are right.
   void add_refined(int n_rows, int n_tokens);
   /// Reduces the weight of all uses; called once a step.
   void fade();
-  /// The plans of all sizes. A window without a recent use is expected to bring what the next smaller
-  /// one brings, and more if that one often brought a token with every row. It is hoped to bring half
-  /// as many more. A block without a recent use is expected to take the steps that follow from the
+  /// The plans of all sizes. A window without a recent use is expected to bring as many tokens as
+  /// the next smaller one, and more if every row of that one often brought a token; its optimistic
+  /// estimate is 1.5 times as many. The steps expected of a block without a recent use follow from the
   /// share of refined guesses that were right. Of sizes above the largest one in use, only those up to
   /// twice that size (at least 4) are plans.
   std::vector<SizePlan> plans(const StepControl& control) const;

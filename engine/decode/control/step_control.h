@@ -56,9 +56,11 @@ class StepControl {
   /// models work in turn.
   void set_overlapped(int n_sequences) { n_overlapped_ = n_sequences; }
   bool is_overlapped() const { return n_overlapped_ > 0; }
-  /// Expected time of a sequence's round. In turn: the sum of both stages. Overlapped: the longest of
-  /// what one sequence needs alone, divided among the sequences, and of the work of each model.
-  /// @param draft_ms, verify_ms  time of a draft; a sequence's share of a verification
+  /// Expected time of a sequence's round. In turn: the sum of draft and verification. Overlapped: the
+  /// longest of draft_ms, verify_ms, and the time of one sequence's round alone / the number of
+  /// sequences.
+  /// @param draft_ms   time of a draft
+  /// @param verify_ms  a sequence's share of a verification
   double round_ms(double draft_ms, double verify_ms) const {
     if (!is_overlapped()) return draft_ms + verify_ms;
     const double alone = draft_ms + verify_ms * n_lanes_;
@@ -67,7 +69,7 @@ class StepControl {
   /// Sets the number of sequences that share a forward.
   void set_lanes(int n_lanes) { n_lanes_ = n_lanes; }
   int n_lanes() const { return n_lanes_; }
-  /// Sets the cached positions of the sequence whose step is chosen.
+  /// Sets the number of cached positions of the sequence whose next step is chosen.
   void set_positions(int n_positions) { n_positions_ = n_positions; }
   /// Expected time of a step of one sequence, its share of the forward that `n_lanes` sequences with
   /// as many rows and positions share.
@@ -91,8 +93,8 @@ class StepControl {
 };
 
 /// The control that a decoder uses: the shared one of its context, or one of its own, which knows
-/// only the prior of a step's time. It also keeps the run's choices, or repeats those of a recorded
-/// run, so that the run makes the same steps.
+/// only the prior of a step's time. It also keeps the run's choices for the recording, or repeats
+/// those of a recorded run, so that the run makes the same steps.
 class ControlUse {
  public:
   /// @param shared   owned by the engine, or null
@@ -108,8 +110,8 @@ class ControlUse {
   /// @param n  number of possible choices; a choice is 0 to n - 1
   /// @throws Error(BadInput)  if the recorded choice is not possible
   std::size_t decide(std::size_t chosen, std::size_t n);
-  /// The same for a choice of several things.
-  /// @param chosen  ascending
+  /// The same for a choice of several of n things.
+  /// @param chosen  their indices, ascending
   std::vector<std::size_t> decide(std::vector<std::size_t> chosen, std::size_t n);
   /// The choices since the last call, for the step's event.
   std::vector<std::int32_t> take_choices() { return std::exchange(made_, {}); }

@@ -75,8 +75,8 @@ class DraftVerifyDecoder : public Decoder {
   ControlUse control_;
   const std::vector<LevelCounts>* trees_;  // null: every step drafts the tree of the settings
   DraftKnowledge* known_ = nullptr;        // for trees_
-  /// The choice for a step. It is made when the step before has ended, because SEED drafts on
-  /// another thread than the one that verifies and owns the statistics.
+  /// The choice for a step. It is made as soon as the step before has ended, on the thread that
+  /// verifies: that thread owns the statistics, and SEED drafts on another one.
   struct Choice {
     std::size_t tree = 0;  // index in trees_
     SizeDecision decision;

@@ -1,8 +1,8 @@
 // Chooses the tree of a draft model (gamma=auto, k_config=auto; our addition).
 //   tokens  from the acceptance rates of the draft's best, second best, ... token over all verified
 //           nodes, at any depth
-//   time    of the target's step by its rows, and of the draft's forward for each level; if both
-//           models work at the same time (SEED), of the slower one
+//   time    the target's step by its rows plus a forward of the draft for each level; if both models
+//           work at the same time (SEED), about the longer of the two (StepControl::round_ms)
 // No tree is a choice too. With exact-match verification the choice changes no token. Under rejection
 // sampling it depends only on earlier steps.
 #pragma once

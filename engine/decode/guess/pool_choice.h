@@ -1,8 +1,8 @@
 // Chooses which tokens of the pool's n-grams a Lookahead step verifies, and how many columns of the
 // window it computes (n_guesses=auto, window=auto; our addition).
 //   guesses  the n-grams form a tree; a node's probability follows from how often n-grams of its
-//            source and recency, with or without earlier hits, were right. As n-grams that agree are no
-//            independent witnesses, it is corrected by how often nodes with about this probability were
+//            source and recency, with or without earlier hits, were right. N-grams that agree are not
+//            independent, so it is corrected by how often nodes with about this probability were
 //            right. The likeliest nodes are verified while their tokens are worth the time of their rows
 //   window   a column pays later, when an n-gram that only the window has found is accepted. The
 //            value of a row is the number of these tokens per row of the window
@@ -72,7 +72,7 @@ class PoolKnowledge final : public Learned {
   // before)
   std::array<std::array<std::array<Rate, kStates>, kRanks>, 2> first_;
   std::array<std::array<Rate, kDepths>, 2> next_;  // a further token, by source and depth
-  // a node after a right parent, by first or further token and uncorrected probability
+  // a node whose parent was right, by first or further token and by uncorrected probability
   std::array<std::array<Rate, kBuckets>, 2> corrected_;
   double window_rows_ = 0, window_tokens_ = 0;
 };

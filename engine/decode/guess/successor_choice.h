@@ -1,7 +1,8 @@
 // The likeliest continuations of a sequence by a table of successors (recycling with rows=auto; our addition to
 // arXiv:2408.08696, whose tree is static).
 //   candidates  the successors of the last two tokens, then those of the last token
-//   class       which of the two lists, rank in it, how sure the target was of its first token, depth
+//   class       which of the two lists, rank in it, probability class of its first token (Sureness),
+//               depth
 #pragma once
 
 #include <span>
@@ -19,8 +20,8 @@ struct SuccessorToken : LikelyToken {
 /// Statistics about the success of successors.
 struct SuccessorKnowledge final : LikelyKnowledge {
   SuccessorKnowledge();
-  /// The list that has a successor. OfPairElse: the token's list, though the pair is known and its list does
-  /// not have the successor.
+  /// The list that a successor is from. OfPairElse: from the token's list, while the list of the pair is
+  /// known and lacks it.
   enum class List { OfPair, OfToken, OfPairElse };
   /// The class of a candidate.
   /// @param depth  from 0

@@ -13,10 +13,10 @@
 
 namespace engine {
 
-/// How sure the target was of the first of a token's successors: its probability, or where the list is from.
+/// The probability that the target gave the first of a token's successors, or why there is none.
 enum class Sureness : std::uint8_t {
-  Seen,     ///< the prompt has it
-  Unknown,  ///< the target computed it, with an unknown probability
+  Seen,     ///< the first one is from the prompt
+  Unknown,  ///< it is from the target, but its probability was not computed
   Low,      ///< below 0.3
   Middle,   ///< below 0.6
   High,     ///< below 0.9
@@ -44,7 +44,7 @@ class SuccessorTable {
   /// token. Likeliest first, at most k, empty if unknown. Valid until the next set().
   /// @param before  the token before; -1: none
   std::span<const TokenId> of(TokenId before, TokenId token) const;
-  /// The successors of the token, and of the pair; valid until the next set() or observe().
+  /// The successors of the token, or of the pair; valid until the next set() or observe().
   Successors of_token(TokenId token) const;
   Successors of_pair(TokenId before, TokenId token) const;
   /// Replaces the successors of a token and of its pair.
@@ -53,7 +53,8 @@ class SuccessorTable {
            TokenId token,
            std::span<const TokenId> successors,
            Sureness sure = Sureness::Unknown);
-  /// Moves `next`, which followed in a text, to the front of the successors of a token and of its pair.
+  /// Moves `next`, which followed them in a text, to the front of the successors of a token and of its
+  /// pair.
   void observe(TokenId before, TokenId token, TokenId next);
 
   /// Successors kept for each token.

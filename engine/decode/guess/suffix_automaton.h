@@ -35,7 +35,8 @@ class SuffixAutomaton {
   };
   /// The longest suffix of `text` that occurs in the texts.
   Match longest_suffix(std::span<const TokenId> text) const;
-  /// The longest suffix of the match's string and `token` that occurs in the texts.
+  /// Appends `token` to the string of a match. Returns the longest suffix of the result that occurs in
+  /// the texts.
   Match after(Match match, TokenId token) const;
   /// The longest suffix of the current text that occurs in another place too, if all texts before
   /// the current one are empty.

@@ -1,6 +1,6 @@
-// Repeats a recorded run: with its prompt, settings and random numbers, and with the sizes that it
-// chose. Sizes that follow measured times differ from run to run; under rejection sampling the same
-// seed gives the same tokens only with the same sizes.
+// Repeats a recorded run with its prompt, settings and random numbers, and with the sizes that it
+// chose. Sizes on "auto" follow measured times and differ from run to run, and under rejection sampling
+// the same seed gives the same tokens only with the same sizes.
 #pragma once
 
 #include <optional>

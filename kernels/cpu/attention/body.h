@@ -58,9 +58,9 @@ inline void write_out(const AttentionCall& call, int row, int head, const float*
     f_store_part(out + d, f_mul(f_load(total + 16 + d), inverse), call.head_dim - d);
 }
 
-// A cache of type Q8_0: pages as in ScaledInt8, a staged row has int8 [head_dim] and scales [head_dim / 32]. Few queries multiply
-// the int8 of a page by their scales in registers; for many, and with rows of the current forward, a chunk is converted to f32
-// once. Both give the same bits.
+// A cache of type Q8_0: pages as in ScaledInt8, a staged row has int8 [head_dim] and scales [head_dim / 32]. For few queries the
+// passes multiply the int8 of a page by their scales in registers. For many queries, and in a chunk with rows of the current
+// forward, the chunk is converted to f32 once. Both give the same bits.
 struct StoreQ8 : StoreF32 {};
 
 // keys or values [n_rows, 64] of one chunk, 32 rows for each row of scales
@@ -280,7 +280,7 @@ struct AttentionRows {
     use_cached_values(chunk, kChunk, tile, next_values);  // the tile stays in the L1 cache
     in_groups(group, n_group, ValuePass<StoreF32>{{values}, head_dim, none});
   }
-  // Prefetches the scales of the next chunk, if it is wanted. The passes prefetch only values.
+  // Prefetches the scales of the next chunk, if it is wanted. The passes prefetch only the int8.
   void prefetch_scales(const Ahead& next) const {
     const char* at = next.at + head_dim * kChunk;
     for (int i = 0; i < head_dim / kCacheGroup * kChunk * 2 && next.wanted; i += 64)

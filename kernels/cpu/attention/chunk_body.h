@@ -32,9 +32,9 @@ inline int padded_dim(int head_dim) {
   return (head_dim + 15) / 16 * 16;
 }
 
-// Keys or values of the next chunk. The passes over a chunk prefetch them evenly: a step fetches as many bytes as it reads. They
-// go to the L2 cache, because the processor has more requests in flight to it than to L1 (on a Zen 4, 22 GB/s against 12); int8,
-// of which L1 holds a whole chunk, to L1.
+// Keys or values of the next chunk. The passes over a chunk prefetch them evenly: a step fetches as many bytes as it reads.
+// Floats go to the L2 cache, because the processor has more requests in flight to it than to L1 (on a Zen 4, 22 GB/s against 12).
+// Int8 goes to L1, which holds a whole chunk of it.
 struct Ahead {
   const char* at;
   bool wanted;  // false: `at` is any valid address, and is prefetched again and again
@@ -45,7 +45,7 @@ struct Ahead {
   }
 };
 
-/// Values that share a scale in a page of a Q8_0 cache
+/// Number of values that share a scale in a page of a Q8_0 cache.
 constexpr int kCacheGroup = 32;
 /// The values of such a page without their scales, as an element type of the passes. A page of one head has int8 [head_dim, 64]
 /// for keys or [64, head_dim] for values, then scales in f16 [head_dim / 32, 64].

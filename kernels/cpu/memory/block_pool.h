@@ -1,5 +1,5 @@
-// Blocks of memory that are too small for huge pages of their own and share some. With ordinary pages, a matrix of one megabyte
-// is read at half the speed: the hardware's prefetching ends at each page, and address translations miss.
+// Blocks of memory that are too small for huge pages of their own, so they share huge pages. A matrix of one megabyte in ordinary
+// pages is read at half the speed, because the hardware's prefetching ends at each page and the TLB misses.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace kernels::cpu {
 
-/// Allocates blocks from regions of huge pages: the first free range that is large enough. A region without blocks is returned to
-/// the system, except the last one. Thread-safe.
+/// Allocates blocks from regions of huge pages, each in the first free range that is large enough. Returns a region without blocks
+/// to the system, but keeps one. Thread-safe.
 class BlockPool {
  public:
   /// The least and the most bytes of a block.
@@ -23,9 +23,9 @@ class BlockPool {
   /// A block aligned to 64 bytes; its contents are undefined. Null: the system has no memory for another region.
   /// @param bytes  kLeast to kMost, a multiple of 64
   void* take(std::int64_t bytes);
-  /// Frees a block of take(). @return  false if it is not one
+  /// Frees a block of take(). @return  false if `block` is not from take()
   bool give_back(void* block);
-  /// The regions that the pool holds.
+  /// Number of regions that the pool holds.
   int n_regions() const;
 
  private:

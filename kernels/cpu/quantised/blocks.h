@@ -1,8 +1,8 @@
 // The fast loops of quantised products (reference.h). A block of rows multiplies 16 outputs; its f32 sums stay in memory
 // between blocks of k, which leaves the registers to integer sums. All blocks of rows pass over a chunk of a panel while it is
 // in the first-level cache, and prefetch the next chunk, each some blocks of it.
-//   Lanes   the instruction set: kRows (most rows of a block), kParts (registers for 16 outputs), and the operations of
-//           maddubs.h and vnni.h
+//   Lanes   the instruction set: kRows (most rows of a block), kRowsOfReading (a single pass over at most this many rows does not
+//           prefetch), kParts (registers for 16 outputs), and the operations of maddubs.h and vnni.h
 #pragma once
 
 #include "kernels/cpu/quantised/reference.h"
@@ -13,8 +13,8 @@ namespace {
 constexpr int kChunkBlocks = 24;   // most blocks of k in a chunk
 constexpr int kSummedBlocks = 16;  // most blocks of rows whose sums are kept for a panel
 
-/// A pass prefetches the block `distance` bytes after block `first`, and after each `every`-th block from it. Blocks from
-/// kChunkBlocks on are not in a pass.
+/// A pass prefetches the block `distance` bytes after block `first`, and after each `every`-th block from it. With `first` =
+/// kChunkBlocks, which no pass reaches, it prefetches nothing.
 struct NextBlocks {
   std::int64_t distance;
   int first, every;

@@ -1,6 +1,6 @@
 // Quantised products with VNNI: vpdpbusd adds four products of unsigned weights and signed activations to each lane of 32 bits.
-//   Vector   the registers: kRows and kParts (blocks.h), operations on floats, and of integers: load, low_nibbles, high_nibbles,
-//            set (32 bits in every lane), add_products
+//   Vector   the registers: kRows, kRowsOfReading and kParts (blocks.h), operations on floats, and on integers load, low_nibbles,
+//            high_nibbles, set (32 bits in every lane) and add_products
 #pragma once
 
 #include <immintrin.h>

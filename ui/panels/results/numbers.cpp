@@ -234,9 +234,8 @@ void chosen_sizes(Context& context, const engine::RunRecord& run, std::size_t n_
       context.choose_steps(run, steps_of_size(run, n_steps, row.smallest, row.largest),
                            row.largest == 0 ? "chose no guesses" : "chose size " + size_words(row));
     if (ImGui::IsItemHovered())
-      tooltip(
-          fmt::format("{} of size {}, {} of them to learn; means per step.\nClick: select them.",
-                      engine::counted(row.n_steps, "step"), size_words(row), row.n_probes));
+      tooltip(fmt::format("{} of size {}, {} of them probes; means per step.\nClick: select them.",
+                          engine::counted(row.n_steps, "step"), size_words(row), row.n_probes));
     ImGui::TableNextColumn();
     words(fmt::format("{}", row.n_steps), theme().text);
     expected_and_actual(row.expected_tokens, row.tokens, "{:.2f}");

@@ -22,7 +22,7 @@ int within(int value, engine::Bounds of);
 void whole_row(
     const char* label, const char* id, int& value, engine::Bounds of, const std::string& help);
 /// Draws a row for a file: a button to browse, the path on a line of its own, and below it why the file cannot be used.
-/// @param ending  of the files that are listed
+/// @param ending  lists only files whose names end so
 void file_row(const char* label,
               const char* id,
               const char* hint,
