@@ -284,6 +284,7 @@ int most_tokens(const Job& job) {
     return values.at("skip") == "true" ? std::stoi(values.at("window")) + 1 : 1;
   if (job.decoder == "prompt-lookup" || job.decoder == "suffix")
     return std::stoi(values.at("n_tokens")) + 1;
+  if (job.decoder == "recycling" && values.at("rows") == "auto") return 13;  // twelve levels
   if (job.decoder == "recycling" && values.at("tree") == "own")
     return recycling_tree(std::stoi(values.at("rows")), std::stoi(values.at("k"))).max_depth() + 1;
   if (job.decoder == "recycling" || job.decoder == "medusa" || job.decoder == "chimera") {
