@@ -208,16 +208,17 @@ TEST_F(CliDraft, the_prompts_of_a_file_become_seed_branches) {
                       << "\n";
   const std::string rest = " --max-tokens 24 --ignore-eos --prompt-file " + file;
   for (const char* sampling : {"", " --temperature 0.8"}) {
-    const json traced =
-        recorded_and_traced("generate --decoder seed --set branches=2 --check" + rest + sampling,
-                            folder + "/seed" + std::to_string(std::string(sampling).size()));
+    const json traced = recorded_and_traced(
+        "generate --decoder seed --set branches=2 --set k_config=1,1,1 --check" + rest + sampling,
+        folder + "/seed" + std::to_string(std::string(sampling).size()));
     std::set<std::string> lanes;
     for (const json& event : traced["traceEvents"])
       if (event["name"] == "thread_name") lanes.insert(event["args"]["name"]);
     for (const char* lane : {"draft branch 0", "draft branch 1", "verify", "queue"})
       EXPECT_TRUE(lanes.contains(lane)) << lane;
     EXPECT_FALSE(lanes.contains("draft branch 2")) << "two branches serve three prompts";
-    const json seed = document("generate --decoder seed --set branches=2" + rest + sampling);
+    const json seed =
+        document("generate --decoder seed --set branches=2 --set k_config=1,1,1" + rest + sampling);
     const json ar = document("generate --decoder ar" + rest + sampling);
     ASSERT_EQ(seed.size(), 3u);
     for (std::size_t i = 0; i < 3; i++) {

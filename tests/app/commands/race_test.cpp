@@ -372,6 +372,7 @@ TEST_F(CliRounds, rejection_compares_no_tokens_and_reports_lane_speedup) {
 TEST_F(CliRounds, recorded_rows_are_timed_without_their_decoder) {
   const std::string race =
       "--decoders jacobi,speculative,seed --max-tokens 12 --set gamma=4 --set block=16 "
+      "--set k_config=1,1,1 "
       "--rows-alone ";
   const auto plausible = [](const json& result) {
     return std::ranges::all_of(result["summary"], [](const json& lane) {

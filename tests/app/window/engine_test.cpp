@@ -276,6 +276,7 @@ TEST(WindowWithEngine, seed_with_one_prompt_has_no_schedule) {
     shell.form().max_tokens = 16;
     shell.form().live = ui::lane_with(shell.catalog(), "seed");
     shell.form().live.options["branches"] = "3";
+    shell.form().live.options["k_config"] = "1,1,1";
     IM_CHECK_STR_EQ(ui::why_not(shell.form(), shell.catalog(), false).c_str(), "");
     ctx->Yield(3);
     ctx->ItemClick("//##top/###run");

@@ -56,6 +56,7 @@ TEST(RunToEnd, a_file_of_text_is_named_by_the_runs_that_read_it) {
     request.decoder = decoder;
     request.options = {};
     if (request.decoder == "suffix") request.options = {{"n_tokens", "12"}};
+    if (request.decoder == "lookahead") request.options = {{"window", "5"}, {"n_guesses", "5"}};
     Kept kept;
     const RunResult result = run_to_end(models, request, 2, &kept);
     const bool reads = result.request.decoder != "ar";

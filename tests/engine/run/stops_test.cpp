@@ -49,6 +49,7 @@ const std::vector<Way>& lossless_ways() {
                                      {"speculative"},
                                      {"speculative", {{"gamma", "4"}}},
                                      {"mcsd", {{"k_config", "2,2,1"}}},
+                                     {"seed", {{"k_config", "2,2,1"}}},
                                      {"medusa"},
                                      {"medusa", {{"tree", "own"}}},
                                      {"chimera"},

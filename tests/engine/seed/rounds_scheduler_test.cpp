@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/control/step_control.h"
 #include "engine/event/clock.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/run/rounds_scheduler.h"
@@ -412,6 +413,8 @@ TEST(RoundsScheduler, reports_the_chosen_mode_and_its_times) {
 
 // Both threads work; the trees are chosen on the target's thread (k_config=auto).
 TEST(RoundsScheduler, chosen_trees_change_no_token) {
+  bundled().target.control =
+      std::make_shared<StepControl>(CostModel([](int n_rows) { return 1 + 0.02 * n_rows; }));
   int n_drafted = 0;
   for (const float temperature : {0.0f, 0.8f}) {
     std::vector<CompletionRequest> requests = several(temperature);
