@@ -108,10 +108,11 @@ auto* model_at(auto& models, const std::string& path) {
   return at == models.end() ? nullptr : &*at;
 }
 
-/// The file in a folder with one GGUF file. A folder with several stays; its description is the refusal.
+/// The path of a model: the file in a folder with one GGUF file; an adapter with its base model. A path that is refused
+/// stays; its description is the refusal.
 std::string path_of(const std::string& given) {
   try {
-    return engine::model_in_folder(given);
+    return engine::find_model(given, assets_dir());
   } catch (const engine::Error&) {
     return given;
   }

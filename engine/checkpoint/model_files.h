@@ -18,9 +18,8 @@ namespace engine {
 ModelFiles open_model(const std::string& path, const OpenOptions& options = {});
 
 /// Resolves the name of a bundled model (`assets_dir`/models/NAME), or the path of a GGUF file, of
-/// a folder with one or of a Hugging Face directory. In "MODEL+ADAPTER" it resolves MODEL. The
-/// folder of an adapter alone stands for the base model that the adapter names, and the adapter: the
-/// result is "MODEL+ADAPTER".
+/// a folder with one or of a Hugging Face directory. "MODEL+ADAPTER" gives the path of MODEL, then
+/// "+ADAPTER". The folder of an adapter gives the path of its base model, then "+" and the folder.
 /// @throws Error(BadInput)  not found; the message lists the models available
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 

@@ -38,13 +38,7 @@ RunRequest request_of(const RunStarted& started) {
                      .n_approximate = started.n_approximate,
                      .stop_texts = started.stop_texts,
                      .stop_ids = started.stop_ids};
-  request.sampling = {.temperature = started.temperature,
-                      .top_k = started.top_k,
-                      .top_p = started.top_p,
-                      .min_p = started.min_p,
-                      .repetition_penalty = started.repetition_penalty,
-                      .seed = started.seed,
-                      .mode = sampling_mode(started.sampling)};
+  request.sampling = sampling_from(started);
   return request;
 }
 

@@ -18,4 +18,17 @@ inline Sampling::Mode sampling_mode(std::string_view name) {
   return name == kRejection ? Sampling::Mode::Rejection : Sampling::Mode::Coupled;
 }
 
+/// The sampling of a run, from its settings in an event.
+/// @tparam Settings  has the members temperature to seed of Sampling, and `sampling`, the name of a mode
+template <class Settings>
+Sampling sampling_from(const Settings& settings) {
+  return {.temperature = settings.temperature,
+          .top_k = settings.top_k,
+          .top_p = settings.top_p,
+          .min_p = settings.min_p,
+          .repetition_penalty = settings.repetition_penalty,
+          .seed = settings.seed,
+          .mode = sampling_mode(settings.sampling)};
+}
+
 }  // namespace engine

@@ -13,16 +13,6 @@
 namespace engine {
 namespace {
 
-Sampling sampling_of(const RunStarted& started) {
-  return {.temperature = started.temperature,
-          .top_k = started.top_k,
-          .top_p = started.top_p,
-          .min_p = started.min_p,
-          .repetition_penalty = started.repetition_penalty,
-          .seed = started.seed,
-          .mode = sampling_mode(started.sampling)};
-}
-
 /// @param option  that selects another one
 void check_model(const char* what,
                  const char* option,
@@ -57,7 +47,7 @@ RecordedRun recorded_run(const Timeline& timeline, RunId run) {
   if (const ModelLoaded* const draft = timeline.model(found->started.draft);
       draft && found->started.draft != 0)
     recorded.draft = *draft;
-  if (rejects(sampling_of(found->started)) && lacks_choices(*found))
+  if (rejects(sampling_from(found->started)) && lacks_choices(*found))
     throw Error(ErrorCode::BadInput,
                 fmt::format("run {} used rejection sampling, and the recording has no choices of "
                             "{} to repeat it with",
@@ -91,7 +81,7 @@ RunRequest request_of(const RecordedRun& recorded, const Model& model) {
   request.prompt_tokens = started.prompt_tokens;
   request.decoder = started.decoder;
   request.options = started.options;
-  request.sampling = sampling_of(started);
+  request.sampling = sampling_from(started);
   request.max_tokens = started.max_tokens;
   request.ignore_eos = started.ignore_eos;
   request.first_approximate = started.first_approximate;

@@ -84,6 +84,20 @@ TEST_F(WindowModels, opened_folder_with_one_gguf_file_is_that_file) {
   EXPECT_THAT(found.models[1].unavailable, HasSubstr("found a folder with 2 .gguf files"));
 }
 
+TEST_F(WindowModels, opened_adapter_joins_the_list_with_its_base_model) {
+  const std::string base = DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft";
+  engine::test::Folder adapter;
+  engine::test::write_file(
+      adapter / "adapter_config.json",
+      R"({"peft_type": "LORA", "lora_alpha": 8, "base_model_name_or_path": ")" + base + "\"}");
+  ui::Catalog found = catalog();
+  app::WindowModels models(found, {});
+  EXPECT_EQ(found.add_model(adapter.path()), base + "+" + adapter.path());
+  models.wait_and_take();
+  ASSERT_EQ(found.models.size(), 1u);
+  EXPECT_THAT(found.models[0].unavailable, HasSubstr("no adapter_model.safetensors"));
+}
+
 TEST_F(WindowModels, model_of_the_command_line_keeps_its_found_name) {
   const std::string path = model("copy");
   for (const std::string& given : {path, fs::relative(path).string(), path + "/"}) {
