@@ -108,9 +108,9 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context, const Lookahea
       whole_guesses_(options.preset == LookaheadOptions::Preset::Paper),
       texts_(context.texts),
       verifier_(context.sampling, context.uniforms),
-      control_(context.control),
+      control_(context.control, context.choices),
       pool_(most_.ngram_size - 1, most_.n_guesses) {
-  if (chooses_columns_ || chooses_guesses_) known_ = &control_->learned<PoolKnowledge>("lookahead");
+  if (chooses_columns_ || chooses_guesses_) known_ = &control_.knowledge<PoolKnowledge>("lookahead", rejects(context.sampling));
 }
 
 void LookaheadDecoder::begin(const Sequence& prefix) {
@@ -157,9 +157,12 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
 
 /// @param n_other  rows of the step without the window
 void LookaheadDecoder::choose_columns(int n_other) {
-  n_columns_ = 0;
-  if (chooses_guesses_ && known_->chooser.plain_is_due()) return;
-  n_columns_ = known_->choose_columns(most_.window, most_.window_size - 1, n_other, *control_);
+  const bool is_plain = chooses_guesses_ && known_->chooser.plain_is_due();
+  const int chosen =
+      is_plain ? 0
+               : known_->choose_columns(most_.window, most_.window_size - 1, n_other, *control_);
+  n_columns_ = static_cast<int>(control_.decide_if_own(static_cast<std::size_t>(chosen),
+                                                       static_cast<std::size_t>(most_.window) + 1));
 }
 
 void LookaheadDecoder::add_window(TokenTree& tree) {
@@ -237,7 +240,8 @@ void LookaheadDecoder::choose_guesses(TokenTree& tree) {
     const double tokens = plans.back().tokens + node.right;
     plans.push_back({tokens, tokens, control_->ms(n_rows)});  // learned without probes
   }
-  const SizeChoice choice = known_->chooser.choose(plans, control_->ms(1));
+  SizeChoice choice = known_->chooser.choose(plans, control_->ms(1));
+  choice.index = control_.decide_if_own(choice.index, plans.size());
   decision_ = decision_of(choice, plans, static_cast<int>(choice.index));
   decision_.plain_ms = static_cast<float>(control_->ms(1));
   std::vector<int> guess_of(found_.size(), -1);  // its index in guesses_

@@ -95,6 +95,7 @@ class LookaheadDecoder : public Decoder {
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<Event> take_events() override;
   SizeDecision size_decision() const override { return decision_; }
+  std::vector<std::int32_t> take_choices() override { return control_.take_choices(); }
   std::map<std::string, std::int64_t> counts() const override;
   std::map<std::string, double> figures() const override;
 

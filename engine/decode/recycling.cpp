@@ -133,9 +133,9 @@ RecyclingDecoder::RecyclingDecoder(const DecoderContext& context, const Recyclin
       knows_sureness_(!rejects(context.sampling)),
       table_(table_for(context, options)),
       verifier_(context.sampling, context.uniforms),
-      control_(context.control) {
+      control_(context.control, context.choices) {
   const bool chooses = options.chooses_sizes();
-  if (chooses) known_ = &control_->learned<SuccessorKnowledge>("recycling");
+  if (chooses) known_ = &control_.knowledge<SuccessorKnowledge>("recycling", rejects(context.sampling));
   n_verified_.resize(static_cast<std::size_t>(chooses ? kMostDepth : ranks_.max_depth()));
   n_accepted_.resize(n_verified_.size());
   n_of_rank_.resize(static_cast<std::size_t>(chooses ? options.k : width_of(ranks_)));
@@ -185,7 +185,7 @@ void RecyclingDecoder::add_likeliest(const Sequence& prefix, int max_depth) {
                          .max_depth = std::min(max_depth, kMostDepth),
                          .least = kLeastRight,
                          .end_ids = end_ids()});
-  decision_ = known_->choose(found, *control_);
+  decision_ = known_->choose(found, control_);
   for (int i = 0; i < decision_.size; i++) {
     const SuccessorToken& node = found.node(i);
     tree_.add(node.token, node.parent + 1,  // row 0 is the last token

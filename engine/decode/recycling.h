@@ -61,6 +61,7 @@ class RecyclingDecoder : public Decoder {
   void begin(const Sequence& prefix) override;
   Wants wants() const override;
   SizeDecision size_decision() const override { return decision_; }
+  std::vector<std::int32_t> take_choices() override { return control_.take_choices(); }
   TokenTree propose(const Sequence& prefix) override;
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override {
     return verifier_.verify_request(prefix, tree);

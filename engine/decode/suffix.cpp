@@ -68,8 +68,8 @@ SuffixDecoder::SuffixDecoder(const DecoderContext& context, const SuffixOptions&
       texts_(context.texts),
       copies_runs_(options.earlier && !rejects(context.sampling)),
       verifier_(context.sampling, context.uniforms),
-      control_(context.control) {
-  if (options.chooses_sizes()) known_ = &control_->learned<SuffixKnowledge>("suffix");
+      control_(context.control, context.choices) {
+  if (options.chooses_sizes()) known_ = &control_.knowledge<SuffixKnowledge>("suffix", rejects(context.sampling));
 }
 
 void SuffixDecoder::begin(const Sequence& prefix) {
@@ -114,7 +114,7 @@ void SuffixDecoder::add_best_draft(TokenTree& tree, const Sequence& prefix) {
 void SuffixDecoder::add_chosen(TokenTree& tree, const Sequence& prefix) {
   const std::vector<SearchedText> texts = matches(prefix);
   const LikelyTree<SuffixToken> found = suffix_tree(*known_, texts, draft_limits(prefix));
-  decision_ = known_->choose(found, *control_);
+  decision_ = known_->choose(found, control_);
   for (int i = 0; i < decision_.size; i++) {
     const SuffixToken& node = found.node(i);
     add_row(tree, {node.token, node.parent, node.state, node.n_seen, node.n_context, node.right},

@@ -59,6 +59,7 @@ class SuffixDecoder : public Decoder {
   TokenTree propose(const Sequence& prefix) override;
   std::vector<GuessSource> guess_sources() const override { return sources_; }
   SizeDecision size_decision() const override { return decision_; }
+  std::vector<std::int32_t> take_choices() override { return control_.take_choices(); }
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override {
     return verifier_.verify_request(prefix, tree);
   }

@@ -293,15 +293,11 @@ std::optional<Notice> notice_of_sizes(const RunRequest& request) {
   const ParsedOptions options = parse_options(request.decoder, request.options);
   if (!rejects(request.sampling) || !options->chooses_sizes() || !request.choices.empty())
     return std::nullopt;
-  // These do not record their choices.
-  constexpr std::string_view kNotRepeated[] = {"lookahead", "recycling", "suffix"};
-  const bool is_repeated =
-      std::ranges::find(kNotRepeated, request.decoder) == std::end(kNotRepeated);
   return Notice{.t = now_ns(),
                 .text = request.decoder +
                         ": sizes follow measured times, so with sampling=rejection the same seed "
-                        "may give another text; give sizes by hand" +
-                        (is_repeated ? ", or repeat a recorded run with its sizes" : "")};
+                        "may give another text; give sizes by hand, or repeat a recorded run "
+                        "with its sizes"};
 }
 
 RunFinished finished_event(const RunResult& result, RunId run) {

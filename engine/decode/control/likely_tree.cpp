@@ -7,14 +7,14 @@ LikelyKnowledge::LikelyKnowledge(std::span<const double> priors) {
 }
 
 /// @param right  of the nodes, descending
-SizeDecision LikelyKnowledge::choose_size(std::span<const double> right,
-                                          const StepControl& control) {
-  std::vector<SizePlan> plans{{1, 1, control.ms(1)}};
+SizeDecision LikelyKnowledge::choose_size(std::span<const double> right, ControlUse& control) {
+  std::vector<SizePlan> plans{{1, 1, control->ms(1)}};
   for (const double p : right) {
     const double tokens = plans.back().tokens + p;
-    plans.push_back({tokens, tokens, control.ms(static_cast<int>(plans.size()) + 1)});
+    plans.push_back({tokens, tokens, control->ms(static_cast<int>(plans.size()) + 1)});
   }
-  const SizeChoice choice = chooser_.choose(plans);
+  SizeChoice choice = chooser_.choose(plans);
+  choice.index = control.decide_if_own(choice.index, plans.size());
   return decision_of(choice, plans, static_cast<int>(choice.index));
 }
 

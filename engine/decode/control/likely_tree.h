@@ -98,7 +98,7 @@ class LikelyKnowledge : public Learned {
   double right(std::size_t category) const { return rates_[category].mean(); }
   /// Chooses how many nodes of the tree, likeliest first, a step verifies.
   template <class Token>
-  SizeDecision choose(const LikelyTree<Token>& tree, const StepControl& control) {
+  SizeDecision choose(const LikelyTree<Token>& tree, ControlUse& control) {
     std::vector<double> right;
     for (int node = 0; node < tree.n_nodes(); node++) right.push_back(tree.node(node).right);
     return choose_size(right, control);
@@ -123,7 +123,7 @@ class LikelyKnowledge : public Learned {
   }
 
  private:
-  SizeDecision choose_size(std::span<const double> right, const StepControl& control);
+  SizeDecision choose_size(std::span<const double> right, ControlUse& control);
   void came(int n_tokens, const SizeDecision& decision);
 
   std::vector<Rate> rates_;

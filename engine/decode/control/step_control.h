@@ -106,6 +106,19 @@ class ControlUse {
   StepControl& operator*() const { return shared_ ? *shared_ : *own_; }
   StepControl* operator->() const { return &**this; }
 
+  /// The knowledge with this name: the shared one, or one of this run alone, which starts from the
+  /// priors, so that the run can be repeated with its recorded choices.
+  template <class T>
+  T& knowledge(const std::string& name, bool is_own) {
+    if (!is_own) return (*this)->learned<T>(name);
+    own_knowledge_ = std::make_unique<T>();
+    return dynamic_cast<T&>(*own_knowledge_);
+  }
+  /// decide() if the run has knowledge of its own; else `chosen`, which is not recorded: the possible
+  /// choices depend on earlier runs.
+  std::size_t decide_if_own(std::size_t chosen, std::size_t n) {
+    return own_knowledge_ ? decide(chosen, n) : chosen;
+  }
   /// The choice to make: the recorded one, if there is one, else `chosen`.
   /// @param n  number of possible choices; a choice is 0 to n - 1
   /// @throws Error(BadInput)  if the recorded choice is not possible
@@ -119,6 +132,7 @@ class ControlUse {
  private:
   StepControl* shared_;
   std::unique_ptr<StepControl> own_;
+  std::unique_ptr<Learned> own_knowledge_;
   std::vector<std::int32_t> recorded_, made_;
   std::size_t n_repeated_ = 0;
 };

@@ -14,8 +14,8 @@ namespace engine::test {
 namespace {
 
 const std::string kAssets = std::string(DECOSCOPE_SOURCE_DIR) + "/assets";
-constexpr const char* kSizing[] = {"prompt-lookup", "speculative", "mcsd",
-                                   "seed",          "medusa",      "chimera"};
+constexpr const char* kSizing[] = {"prompt-lookup", "speculative", "mcsd",   "seed",     "medusa",
+                                   "chimera",       "lookahead",   "suffix", "recycling"};
 
 RunModels models_of(ModelStore& store, const std::string& decoder) {
   return store.get_for({}, {}, {decoder});
