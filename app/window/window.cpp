@@ -140,6 +140,7 @@ int window(const WindowCommandOptions& options) {
   // Without --scale the window chooses a scale at which parallel decoders are faster.
   if (options.model.scale_given) window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;
+  window_options.cache_type = options.model.cache_type;
   window_options.device = options.model.device;
   window_options.context = options.model.context;
   window_options.draft = options.model.draft;

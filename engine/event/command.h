@@ -31,7 +31,8 @@ struct StartRun {
   std::string scale = "1x1";  // or "auto"
   std::string dtype;          // empty: as stored
   std::string device = "auto";
-  int context = 0;    // positions that a sequence may fill; 0: as the model's files say
+  std::string cache_type = {};  // dtype of the KV cache; empty: as dtype
+  int context = 0;              // positions that a sequence may fill; 0: as the model's files say
   std::string draft;  // NAME or directory of the draft model; empty: the one in the model's card
   // folders of draft heads, at most one per kind; empty: those in the model's card
   std::vector<std::string> heads;
@@ -58,6 +59,7 @@ struct StartReasoning {
   enum class What : std::uint8_t { Chain, Tree } what = What::Chain;
   std::string model, scale = "1x1", dtype, device = "auto", draft;  // as in StartRun
   std::vector<std::string> heads;                                   // as in StartRun
+  std::string cache_type = {};                                      // as in StartRun
   int context = 0;                                                  // as in StartRun
   std::string task;
   int level = 0;           // level of a generated task, from 1; 0: the task's default
@@ -97,7 +99,8 @@ struct StepOnce {};
 /// Loads a model before a run needs it.
 struct LoadModel {
   std::string model, scale = "1x1", dtype, device = "auto";
-  int context = 0;  // as in StartRun
+  int context = 0;              // as in StartRun
+  std::string cache_type = {};  // as in StartRun
 };
 /// Runs plain autoregressive decoding on the run's prompt and settings, and compares the outputs.
 struct CheckAgreement {

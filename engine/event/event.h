@@ -36,6 +36,7 @@ struct ModelLoaded {
   std::vector<TokenId> special_ids;
   std::vector<std::string> special_names;  // [special_ids]
   bool drops_first_space = false;          // the first word of a text is decoded without its space
+  std::string cache_type;                  // dtype of keys and values; empty: unknown
 };
 
 /// How a model read the text of a prompt.

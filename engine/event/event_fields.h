@@ -23,6 +23,7 @@ void fields(auto& visit, Is<ModelLoaded> auto& e) {
   visit(e.kv_bytes_per_token);
   visit(e.special_ids), visit(e.special_names);
   visit(e.drops_first_space);
+  visit(e.cache_type);
 }
 
 /// Fields of RunStarted.

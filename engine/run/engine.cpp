@@ -51,12 +51,13 @@ std::string system_for(const RunModels& models, const StartRun& command) {
   return models.target.files.chat_template.empty() ? std::string() : command.system;
 }
 
-/// The model request of a command that names a model, its scale, dtype, device and context.
+/// The model request of a command that names a model, its scale, dtypes, device and context.
 template <typename C>
 ModelRequest model_of(const C& command, bool allow_external_shards, const FileLimits& limits) {
   return {.model = command.model,
           .scale = command.scale,
           .dtype = command.dtype,
+          .cache_type = command.cache_type,
           .device = command.device,
           .allow_external_shards = allow_external_shards,
           .limits = limits,

@@ -448,6 +448,7 @@ ModelLoaded describe(const LoadedModel& loaded) {
   event.eos_ids = model.config().eos_ids;
   event.weights_hash = loaded.weights_hash;
   event.kv_bytes_per_token = kv_bytes_of(model);
+  event.cache_type = kernels::name_of(model.cache_type());
   if (const Tokenizer* tokenizer = model.tokenizer()) {
     for (TokenId id = 0; id < tokenizer->vocab_size(); id++) {
       const bool special = tokenizer->is_special(id);

@@ -337,12 +337,13 @@ TEST(Setup, invalid_stop_strings_and_ids_have_a_reason) {
 TEST(Setup, reuse_copies_all_settings) {
   engine::Timeline timeline;
   std::vector<engine::Event> events = streams::race({"ar", "jacobi"});
-  const ModelChoice expected{"demo-target", "4x2", "f16", "auto"};
+  const ModelChoice expected{"demo-target", "4x2", "f16", "auto", 0, "q8_0"};
   for (engine::Event& event : events) {
     if (auto* model = std::get_if<engine::ModelLoaded>(&event)) {
       model->name = "demo-target";
       model->scale = "4x2";
       model->dtype = "f16";
+      model->cache_type = "q8_0";
       model->device = "one that is not here";
     }
     if (auto* started = std::get_if<engine::RunStarted>(&event)) {
@@ -368,6 +369,7 @@ TEST(Setup, reuse_copies_all_settings) {
   ASSERT_EQ(form.lanes.size(), 2u);
   EXPECT_EQ(form.lanes[0].decoder, "ar");
   const engine::StartRun again = command_of(form, false);
+  EXPECT_EQ(again.cache_type, "q8_0");
   EXPECT_EQ(again.seed, 0xFFFF'FFFF'FFFF'FFF1);
   EXPECT_TRUE(again.ignore_eos);
   EXPECT_TRUE(again.no_special);
@@ -382,6 +384,23 @@ TEST(Setup, reuse_copies_all_settings) {
   use_again(form, catalog, timeline, timeline.runs()[1]);
   EXPECT_EQ(form.model, "other");
   EXPECT_THAT(form.model_error, HasSubstr("demo-target"));
+}
+
+TEST(Setup, reuse_of_quantised_weights_computes_them_as_stored) {
+  engine::Timeline timeline;
+  for (engine::Event& event : streams::race({"ar", "jacobi"})) {
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event))
+      model->dtype = "q4_1", model->cache_type = "f16";
+    timeline.apply(event);
+  }
+  SetupForm form;
+  form.dtype = form.cache_type = "bf16";
+  Catalog catalog;
+  catalog.models.push_back({.name = timeline.model(timeline.runs()[0].started.model)->name});
+  use_again(form, catalog, timeline, timeline.runs()[0]);
+  EXPECT_EQ(form.model_error, "");
+  EXPECT_EQ(form.dtype, "") << "--dtype has no quantised types";
+  EXPECT_EQ(form.cache_type, "") << "f16 is the default of quantised weights";
 }
 
 TEST(Setup, failed_load_keeps_the_loaded_model) {

@@ -333,6 +333,7 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.model = form.model;
   start.scale = form.scale;
   start.dtype = form.dtype;
+  start.cache_type = form.cache_type;
   start.device = form.device;
   start.context = form.context;
   start.draft = form.draft;
@@ -384,6 +385,7 @@ engine::StartReasoning reasoning_command(const SetupForm& form) {
           .device = form.device,
           .draft = form.draft,
           .heads = heads_chosen(form),
+          .cache_type = form.cache_type,
           .context = form.context,
           .task = questions.task,
           .level = questions.level,

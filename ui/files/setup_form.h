@@ -29,7 +29,8 @@ struct LaneForm {
 struct ModelChoice {
   std::string model;  // name in the catalog, or a directory
   std::string scale = "1x1", dtype, device = "auto";
-  int context = 0;  // maximum number of positions; 0: the model's own value
+  int context = 0;              // maximum number of positions; 0: the model's own value
+  std::string cache_type = {};  // dtype of the KV cache; empty: as dtype
   bool operator==(const ModelChoice&) const = default;
 };
 

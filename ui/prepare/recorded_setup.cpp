@@ -88,6 +88,7 @@ void add_model(std::vector<Fact>& rows, const engine::ModelLoaded& model) {
   rows.push_back({"model", model.name});
   rows.push_back({"scale", model.scale.empty() ? "1x1" : model.scale});
   rows.push_back({"dtype", model.dtype});
+  if (!model.cache_type.empty()) rows.push_back({"KV cache", model.cache_type});
   rows.push_back({"device", fmt::format("{}, {} threads", model.device, model.n_threads)});
 }
 

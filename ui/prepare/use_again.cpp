@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include "engine/event/stop_rules.h"
 #include "engine/event/timeline/recorded_choices.h"
@@ -37,7 +38,11 @@ void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
   }
   form.model_error.clear();
   form.scale = model.scale.empty() ? "1x1" : model.scale;
-  form.dtype = model.dtype;
+  constexpr std::string_view kComputed[] = {"f32", "bf16", "f16"};
+  const bool is_computed = std::ranges::find(kComputed, model.dtype) != std::end(kComputed);
+  form.dtype = is_computed ? model.dtype : "";  // else as stored, quantised
+  // Quantised weights have an f16 cache by default.
+  form.cache_type = model.cache_type == (is_computed ? model.dtype : "f16") ? "" : model.cache_type;
   const bool here = std::any_of(
       catalog.devices.begin(), catalog.devices.end(),
       [&](const CatalogDevice& d) { return d.name == model.device && d.unavailable.empty(); });

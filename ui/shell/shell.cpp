@@ -322,7 +322,8 @@ bool Shell::ticks() const {
 
 void Shell::load() {
   awaits_run_ = false;
-  ask(engine::LoadModel{form_.model, form_.scale, form_.dtype, form_.device, form_.context});
+  ask(engine::LoadModel{form_.model, form_.scale, form_.dtype, form_.device, form_.context,
+                        form_.cache_type});
   if (std::find(known_.begin(), known_.end(), requested_) == known_.end()) return;
   // The engine does not report a model that it still has in memory.
   loaded_ = requested_;

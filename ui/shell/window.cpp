@@ -202,6 +202,7 @@ void fill_form(Shell& shell, const WindowOptions& options) {
   }
   if (!options.scale.empty()) form.scale = options.scale;
   if (!options.dtype.empty()) form.dtype = options.dtype;
+  if (!options.cache_type.empty()) form.cache_type = options.cache_type;
   if (!options.device.empty()) form.device = options.device;
   if (options.context > 0) form.context = options.context;
   if (!options.draft.empty()) form.draft = options.draft;

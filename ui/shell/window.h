@@ -36,14 +36,14 @@ struct WindowHooks {
 
 /// The options of `decoscope window`.
 struct WindowOptions {
-  std::string open;                // a recording or a training run to open first
-  std::string screen;              // welcome, live, compare, training; empty: the last one shown
-  std::string theme;               // dark, light, monochrome; empty: as in the settings
-  std::string config_dir;          // settings; empty: $XDG_CONFIG_HOME/decoscope; "-": none saved
-  std::string model, scale;        // initial values of Setup; empty: its defaults
-  std::string dtype, device;       // initial values of Setup
-  int context = 0;                 // initial value of Setup
-  std::string draft;               // initial value of Setup
+  std::string open;          // a recording or a training run to open first
+  std::string screen;        // welcome, live, compare, training; empty: the last one shown
+  std::string theme;         // dark, light, monochrome; empty: as in the settings
+  std::string config_dir;    // settings; empty: $XDG_CONFIG_HOME/decoscope; "-": none saved
+  std::string model, scale;  // initial values of Setup; empty: its defaults
+  std::string dtype, cache_type, device;  // initial values of Setup
+  int context = 0;                        // initial value of Setup
+  std::string draft;                      // initial value of Setup
   std::vector<std::string> heads;  // initial heads of Setup: names in the catalog, or directories
   bool race_first = false;         // start the race immediately
   std::string screenshot;          // write a PNG of the window to this path and close

@@ -14,9 +14,9 @@ namespace {
 constexpr const char* kBaselineDecoder = "ar";
 
 bool same_model(const ModelLoaded& a, const ModelLoaded& b) {
-  return a.name == b.name && a.dtype == b.dtype && a.device == b.device && a.ops == b.ops &&
-         a.scale == b.scale && a.n_params == b.n_params && a.n_threads == b.n_threads &&
-         a.weights_hash == b.weights_hash;
+  return a.name == b.name && a.dtype == b.dtype && a.cache_type == b.cache_type &&
+         a.device == b.device && a.ops == b.ops && a.scale == b.scale && a.n_params == b.n_params &&
+         a.n_threads == b.n_threads && a.weights_hash == b.weights_hash;
 }
 
 bool same_settings(const RunStarted& a, const RunStarted& b) {

@@ -27,6 +27,7 @@ void check_model(const char* what,
   if (!recorded.weights_hash.empty())
     differs("weights", recorded.weights_hash, loaded.weights_hash);
   differs("dtype", recorded.dtype, loaded.dtype);
+  if (!recorded.cache_type.empty()) differs("KV cache", recorded.cache_type, loaded.cache_type);
   differs("scale", recorded.scale, loaded.scale);
 }
 
@@ -67,7 +68,7 @@ RecordedRun read_recorded_run(const std::string& path,
 }
 
 void check_models(const RecordedRun& recorded, const RunModels& models) {
-  check_model("the model", "with --model, --dtype and --scale", recorded.model,
+  check_model("the model", "with --model, --dtype, --cache-type and --scale", recorded.model,
               describe(models.target));
   if (recorded.draft && models.draft && decoder_named(recorded.started.decoder).needs_draft)
     check_model("the draft model", "with --draft", *recorded.draft, describe(*models.draft));

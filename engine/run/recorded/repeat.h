@@ -36,7 +36,7 @@ RecordedRun read_recorded_run(const std::string& path,
                               RunId run,
                               std::vector<std::string>& notices);
 
-/// Checks that the loaded models have the weights, dtype and scale of the recorded ones.
+/// Checks that the loaded models have the weights, dtypes and scale of the recorded ones.
 /// @throws Error(Usage)  if they differ
 void check_models(const RecordedRun& recorded, const RunModels& models);
 

@@ -21,11 +21,12 @@ void choice_row(const char* label,
                 const char* id,
                 std::string& value,
                 std::span<const char* const> names,
-                const std::string& help) {
+                const std::string& help,
+                const char* if_empty = "as stored") {
   row_label(label, help);
-  if (!ImGui::BeginCombo(id, value.empty() ? "as stored" : value.c_str())) return;
+  if (!ImGui::BeginCombo(id, value.empty() ? if_empty : value.c_str())) return;
   for (const char* name : names)
-    if (ImGui::Selectable(*name ? name : "as stored", value == name)) value = name;
+    if (ImGui::Selectable(*name ? name : if_empty, value == name)) value = name;
   ImGui::EndCombo();
 }
 
@@ -173,9 +174,12 @@ void setup_model_part(Context& context) {
   if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
+  static constexpr std::array<const char*, 5> kCacheTypes{"", "f32", "bf16", "f16", "q8_0"};
   choice_row("scale", "##scale", form.scale, kScales,
              "width x depth: computes the same tokens at the cost of a larger model");
   choice_row("dtype", "##dtype", form.dtype, kDtypes, "type of weights and KV cache");
+  choice_row("KV cache", "##cache", form.cache_type, kCacheTypes,
+             "type of keys and values, on the CPU; q8_0 needs half the memory of f16", "as dtype");
   context_row(form, context.catalog);
   draft_row(form, context.catalog);
   for (const CatalogDecoder& decoder : context.catalog.decoders)
