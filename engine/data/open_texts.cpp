@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/data/chat_requests.h"
 #include "engine/data/readers.h"
 #include "engine/data/real_set.h"
 #include "engine/data/text.h"
@@ -35,21 +36,9 @@ bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"'; });
 }
 
-// The part of a prompt between its start `before` and the last `after`; "" if either is missing.
-std::string between(const std::string& prompt, std::string_view before, std::string_view after) {
-  if (!prompt.starts_with(before)) return {};
-  const auto end = prompt.rfind(after);
-  return end == std::string::npos ? std::string()
-                                  : prompt.substr(before.size(), end - before.size());
-}
-
 // The first sentence of the question of a record of gsm8k, commonsenseqa or creak.
 std::string first_sentence(const Record& record) {
-  const std::string question =
-      record.task == "gsm8k"           ? between(record.prompt, "Question:\n", "\nAnswer:\n")
-      : record.task == "commonsenseqa" ? between(record.prompt, "Q: ", " Answer Choices:")
-                                       : between(record.prompt, "Q: Is it true that ", "\nA:");
-  const auto sentences = sentences_in(std::string(trimmed(question)));
+  const auto sentences = sentences_in(std::string(trimmed(question_of(record))));
   return sentences.empty() ? std::string() : sentences.front();
 }
 

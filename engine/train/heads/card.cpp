@@ -57,7 +57,6 @@ void write_heads_card(const std::string& directory,
                       const std::string& data) {
   const HeadsRecipe& recipe = training.recipe;
   const HeadsResult& result = training.result;
-  const TrainingStream stream(recipe.outputs.mixture, recipe.outputs.seed, data);
   std::string card = fmt::format(
       "# {}\n\n{} They work only with that model's weights, which verify their drafts, so "
       "they change its speed and never its output.\n\n",
@@ -67,7 +66,8 @@ void write_heads_card(const std::string& directory,
       "prompts, at most {} tokens each{}); the mixture's own answers were not used.\n\n",
       training.config.base, recipe.outputs.count, recipe.outputs.max_tokens,
       recipe.outputs.drop_wrong ? "; without answers that the task's checker rejects" : "");
-  card += data_and_licences(recipe.outputs.mixture, stream, {target});
+  card +=
+      data_and_licences(recipe.outputs.mixture, shares_of_prompts(recipe.outputs, data), {target});
   card += fmt::format(
       "## Training\n\n- {} steps of {} texts, {} positions in all, {:.1f} minutes ({:.0f} "
       "positions/s), computed in {}\n- losses at the end, means of the last steps, nats per token: "

@@ -25,7 +25,8 @@ void make_directory(const std::string& directory) {
 
 OutputsPlan probe_plan(const HeadsRecipe& recipe) {
   OutputsPlan plan = recipe.outputs;
-  plan.mixture = generated_part(plan.mixture);
+  // Requests of the split dev are from the training parts of their sets, so no evaluation reads them.
+  if (!plan.chat) plan.mixture = generated_part(plan.mixture);
   plan.count = recipe.probe_texts;
   plan.split = Split::Dev;
   plan.drop_wrong = plan.check = false;
@@ -105,10 +106,13 @@ bool make_own_texts(const NamedTarget& target,
   if (training.notice)
     training.notice(target.name + " writes its own texts on " + std::to_string(plan.count) +
                     " prompts of the split " + std::string(split_name(plan.split)) + " to " + path);
-  return write_own_outputs(target, plan, path, data, [&](const OutputsProgress& progress) {
-    if (callbacks.writing) callbacks.writing(progress);
-    return !(training.stop && training.stop->load());
-  });
+  return write_own_outputs(
+      target, plan, path, data,
+      [&](const OutputsProgress& progress) {
+        if (callbacks.writing) callbacks.writing(progress);
+        return !(training.stop && training.stop->load());
+      },
+      training.notice);
 }
 
 HeadsTraining make_heads(const HeadsRequest& request,
@@ -134,7 +138,9 @@ HeadsTraining make_heads(const HeadsRequest& request,
                         callbacks))
       return training;
   }
-  if (!make_own_texts(writer, probes, probe_path, {}, request.resume, callbacks)) return training;
+  if (!make_own_texts(writer, probes, probe_path, probes.chat ? request.data : std::string(),
+                      request.resume, callbacks))
+    return training;
   HeadsData data = data_of(target);
   data.texts = read_own_outputs(texts, training.recipe.outputs, &writer);
   data.probes = read_own_outputs(probe_path, probes, &writer);

@@ -10,6 +10,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/base/types.h"
+#include "engine/data/chat_requests.h"
 #include "engine/data/readers.h"
 
 namespace engine {
@@ -34,9 +35,9 @@ std::string earlier_training(const std::string& from) {
   return "## Training before that\n" + card.substr(text, card.find(kScores, text) - text);
 }
 
-std::string shares_table(const TrainingStream& stream) {
+std::string shares_table(const std::vector<TrainingStream::Share>& shares) {
   std::string table = "| part | share of texts | mean length (characters) |\n|---|---|---|\n";
-  for (const TrainingStream::Share& share : stream.shares()) {
+  for (const TrainingStream::Share& share : shares) {
     table += fmt::format("| {} | {:.1f} % | {:.0f} |\n", share.part, 100 * share.share_of_texts,
                          share.mean_chars);
   }
@@ -44,10 +45,11 @@ std::string shares_table(const TrainingStream& stream) {
 }
 
 // The generated tasks of a mixture, separated by commas.
-std::string generated_parts(const TrainingStream& stream) {
+std::string generated_parts(const std::vector<TrainingStream::Share>& shares) {
   std::string list;
-  for (const TrainingStream::Share& share : stream.shares()) {
-    if (share.part != "real") list += (list.empty() ? "" : ", ") + share.part;
+  for (const TrainingStream::Share& share : shares) {
+    if (share.part != "real" && sets_of_request_part(share.part).empty())
+      list += (list.empty() ? "" : ", ") + share.part;
   }
   return list;
 }
@@ -62,11 +64,13 @@ std::vector<std::string> sets_of(const nlohmann::json& mixture) {
     std::vector<std::string> of_part;
     if (name == "real") {
       of_part = part.value("sets", default_training_sets());
-      if (std::find(of_part.begin(), of_part.end(), "commonsenseqa") != of_part.end())
-        of_part.push_back("cos_e");
     } else if (part.value("open_texts", false)) {
       of_part = open_sets_of_task(name);
+    } else {
+      of_part = sets_of_request_part(name);
     }
+    if (name != "write" && std::ranges::find(of_part, "commonsenseqa") != of_part.end())
+      of_part.push_back("cos_e");
     sets.insert(sets.end(), of_part.begin(), of_part.end());
   }
   return sets;
@@ -101,10 +105,10 @@ std::string loss_at_the_end(const TrainResult& result) {
 }  // namespace
 
 std::string data_and_licences(const std::string& mixture,
-                              const TrainingStream& stream,
+                              const std::vector<TrainingStream::Share>& shares,
                               const std::vector<std::string>& sources) {
-  std::string text = "## Data and licences\n\n" + shares_table(stream) + "\n";
-  if (const std::string generated = generated_parts(stream); !generated.empty()) {
+  std::string text = "## Data and licences\n\n" + shares_table(shares) + "\n";
+  if (const std::string generated = generated_parts(shares); !generated.empty()) {
     text +=
         "Generated (" + generated +
         "): texts made by this program's generators (`engine/data`). Problems of the generators' "
@@ -176,7 +180,8 @@ void write_model_card(const std::string& directory,
         "experiments with decoding methods, or as the draft model of a larger one, and is not a "
         "general assistant.\n\n";
   }
-  card += data_and_licences(drafts ? recipe.own_outputs.mixture : recipe.mixture, stream, sources);
+  card += data_and_licences(drafts ? recipe.own_outputs.mixture : recipe.mixture, stream.shares(),
+                            sources);
   card += fmt::format(
       "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
       "computed in {}\n- completion loss at the end: {}\n- rows filled {:.1f} %; {} texts cut at "

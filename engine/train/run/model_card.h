@@ -24,11 +24,12 @@ void write_model_card(const std::string& directory,
                       const std::string& target);
 
 /// The card's section on training data and licences.
-/// @param mixture  JSON object of the stream's parts
+/// @param mixture  JSON object of the parts of a TrainingStream or of ChatRequests
+/// @param shares   the share of each part
 /// @param sources  directories of the initial model and of the model that wrote the training texts,
 ///                 whose cards are included; empty: not available
 std::string data_and_licences(const std::string& mixture,
-                              const TrainingStream& stream,
+                              const std::vector<TrainingStream::Share>& shares,
                               const std::vector<std::string>& sources);
 
 /// Replaces the section "Scores" of directory/README.md by `markdown`, or adds it.

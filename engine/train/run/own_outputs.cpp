@@ -8,12 +8,15 @@
 #include <set>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/input_file.h"
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
-#include "engine/data/mixture.h"
+#include "engine/chat/chat_template.h"
+#include "engine/chat/encode_chat.h"
+#include "engine/data/chat_requests.h"
 #include "engine/decode/step/stepper.h"
 #include "engine/event/clock.h"
 
@@ -98,6 +101,14 @@ void check_origin(const std::string& found, const ordered_json& wanted, const st
   }
 }
 
+// The tokens of a conversation that consists of one message of the user.
+std::vector<TokenId> chat_tokens(const Model& model, const std::string& message) {
+  const std::vector<ChatMessage> messages = {{"user", message}};
+  const Tokenizer& tokenizer = *model.tokenizer();
+  return encode_chat(tokenizer,
+                     render_chat(model.chat_template(), messages, chat_settings_of(tokenizer)));
+}
+
 std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
   std::vector<TokenId> tokens;
   if (tokenizer.bos_id()) tokens.push_back(*tokenizer.bos_id());
@@ -105,6 +116,52 @@ std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string
   tokens.insert(tokens.end(), ids.begin(), ids.end());
   return tokens;
 }
+
+// The prompts of a plan: records of its mixture, or requests.
+class Prompts {
+ public:
+  Prompts(const OutputsPlan& plan, const std::string& data) : count_(plan.count) {
+    if (!plan.chat) {
+      stream_.emplace(plan.mixture, plan.seed, data, plan.split);
+      return;
+    }
+    requests_.emplace(plan.mixture, plan.seed, data, plan.split);
+    count_ = std::min(count_, std::ssize(requests_->list()));
+    const EvaluationTexts evaluation(data);
+    evaluation_sets_ = evaluation.sets();
+    for (std::int64_t i = 0; i < count_; i++)
+      if (evaluation.overlap(request(i))) excluded_.insert(i);
+  }
+
+  std::int64_t count() const { return count_; }
+  std::string hash() const { return requests_->hash(); }
+  // The record's prompt is empty if it has none, or one that overlaps an evaluation question.
+  Record record(std::int64_t index) const {
+    if (stream_) return stream_->record(index);
+    Record record;
+    record.level = 0;
+    record.task = request(index).part;
+    if (!excluded_.contains(index)) record.prompt = request(index).text;
+    return record;
+  }
+  std::string summary() const {
+    std::string sets;
+    for (const std::string& set : evaluation_sets_) sets += (sets.empty() ? "" : ", ") + set;
+    return fmt::format(
+        "{} of {} distinct requests are used, without {} that overlap an evaluation question of {}",
+        count_, requests_->list().size(), excluded_.size(), sets);
+  }
+
+ private:
+  const ChatRequest& request(std::int64_t index) const {
+    return requests_->list()[static_cast<std::size_t>(index)];
+  }
+  std::int64_t count_;
+  std::optional<TrainingStream> stream_;
+  std::optional<ChatRequests> requests_;
+  std::set<std::int64_t> excluded_;
+  std::vector<std::string> evaluation_sets_;
+};
 
 // Unfinished texts, decoded together.
 class Writer {
@@ -116,9 +173,10 @@ class Writer {
       : target_(target),
         plan_(plan),
         path_(path),
-        stream_(plan.mixture, plan.seed, data, plan.split),
+        prompts_(plan, data),
         stepper_(target.model, nullptr) {}
 
+  const Prompts& prompts() const { return prompts_; }
   void open();
   bool run(const std::function<bool(const OutputsProgress&)>& keep_going);
 
@@ -136,12 +194,12 @@ class Writer {
   const NamedTarget& target_;
   const OutputsPlan& plan_;
   std::string path_;
-  TrainingStream stream_;
+  Prompts prompts_;
   Stepper stepper_;
   OutputLock lock_;
   std::ofstream file_;
   std::set<std::int64_t> there_;
-  // n_gone_ counts texts that were skipped because they have no prompt
+  // n_gone_ counts texts that were skipped because they have no prompt, or one that is not allowed
   std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;
   std::vector<std::unique_ptr<Text>> texts_;
 };
@@ -158,7 +216,8 @@ void refuse_foreign_file(const std::string& path, const std::string& origin) {
 
 // Removes a partial last line.
 void Writer::open() {
-  const ordered_json origin = origin_of(target_, plan_);
+  ordered_json origin = origin_of(target_, plan_);
+  if (plan_.chat) origin.update({{"chat", true}, {"requests", prompts_.hash()}});
   lock_ = OutputLock::on(path_);
   std::error_code unknown;
   bool begun = false;
@@ -186,12 +245,17 @@ void Writer::refuse_disk() const {
 // Reads the prompt of the next missing text. @return  false if there is none
 bool Writer::begin_next() {
   Model& model = target_.model;
-  while (next_ < plan_.count) {
+  const int room = model.max_seq_len() - 2;
+  const int longest = plan_.max_prompt_tokens > 0 ? std::min(plan_.max_prompt_tokens, room) : room;
+  while (next_ < prompts_.count()) {
     const std::int64_t index = next_++;
     if (there_.contains(index)) continue;
-    Record record = stream_.record(index);
-    std::vector<TokenId> prompt = prompt_tokens(*model.tokenizer(), record.prompt);
-    if (record.prompt.empty() || static_cast<int>(prompt.size()) + 2 > model.max_seq_len()) {
+    Record record = prompts_.record(index);
+    std::vector<TokenId> prompt;
+    if (!record.prompt.empty())
+      prompt = plan_.chat ? chat_tokens(model, record.prompt)
+                          : prompt_tokens(*model.tokenizer(), record.prompt);
+    if (prompt.empty() || std::ssize(prompt) > longest) {
       n_gone_++;
       continue;
     }
@@ -251,7 +315,7 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& keep_going) 
     std::erase_if(texts_, [](const auto& text) { return text->lane.sequence.finished(); });
     if (!keep_going) continue;
     OutputsProgress progress;
-    progress.all = plan_.count;
+    progress.all = prompts_.count();
     progress.done = static_cast<std::int64_t>(there_.size()) + n_gone_;
     progress.seconds = static_cast<double>(now_ns() - begun) * 1e-9;
     progress.tokens = n_tokens_;
@@ -260,7 +324,7 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& keep_going) 
     if (by_now > 0)
       progress.seconds_left =
           static_cast<double>(progress.all - progress.done) * progress.seconds / by_now;
-    if (!keep_going(progress)) return texts_.empty() && next_ >= plan_.count;
+    if (!keep_going(progress)) return texts_.empty() && next_ >= prompts_.count();
   }
 }
 
@@ -270,13 +334,24 @@ bool write_own_outputs(const NamedTarget& target,
                        const OutputsPlan& plan,
                        const std::string& path,
                        const std::string& data,
-                       const std::function<bool(const OutputsProgress&)>& keep_going) {
+                       const std::function<bool(const OutputsProgress&)>& keep_going,
+                       const std::function<void(const std::string&)>& notice) {
   ensure(target.model.tokenizer() != nullptr,
          "the target needs a tokenizer, because prompts are texts");
   ensure(plan.lanes > 0 && plan.max_tokens > 0, "lanes and max_tokens must be above 0");
+  if (plan.chat && target.model.chat_template().text.empty())
+    throw Error(ErrorCode::BadInput,
+                target.name + ": chat template: found none, but the recipe has \"chat\": true");
   Writer writer(target, plan, path, data);
   writer.open();
+  if (notice && plan.chat) notice(writer.prompts().summary());
   return writer.run(keep_going);
+}
+
+std::vector<TrainingStream::Share> shares_of_prompts(const OutputsPlan& plan,
+                                                     const std::string& data) {
+  if (plan.chat) return ChatRequests(plan.mixture, plan.seed, data, plan.split).shares(plan.count);
+  return TrainingStream(plan.mixture, plan.seed, data, plan.split).shares();
 }
 
 std::vector<OwnOutput> read_own_outputs(const std::string& path,

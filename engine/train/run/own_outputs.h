@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/data/mixture.h"
 #include "engine/model/model.h"
 #include "engine/train/run/outputs_plan.h"
 
@@ -41,17 +42,25 @@ struct OutputsProgress {
 };
 
 /// Writes the texts that the file does not have yet. Creates the file if it does not exist.
+/// Of a plan with `chat`, requests that overlap an evaluation question are skipped.
 /// @param data   folder of the open texts, for mixtures that name them
 /// @param keep_going  called after every step; returns false to stop: finished texts are saved
+/// @param notice      of a plan with `chat`: receives the number of requests and of those skipped
 /// @return  true if the file has all texts
 /// @throws Error(BadInput)   if the file is from another target or plan, or has a damaged line that
-///                           is not the last
+///                           is not the last; also if the plan has `chat` and the target has no
+///                           chat template
 /// @throws Error(Resources)  if it cannot be written
 bool write_own_outputs(const NamedTarget& target,
                        const OutputsPlan& plan,
                        const std::string& path,
                        const std::string& data,
-                       const std::function<bool(const OutputsProgress&)>& keep_going = {});
+                       const std::function<bool(const OutputsProgress&)>& keep_going = {},
+                       const std::function<void(const std::string&)>& notice = {});
+
+/// The share of each part in a plan's prompts. @param data  as write_own_outputs()
+std::vector<TrainingStream::Share> shares_of_prompts(const OutputsPlan& plan,
+                                                     const std::string& data);
 
 /// Reads the texts of a file, ordered by index; without the rejected texts if plan.drop_wrong.
 /// @param target  the target that must have written them; null: any

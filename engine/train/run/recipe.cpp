@@ -55,6 +55,9 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
   if (const json* mixture = fields.find("mixture")) r.mixture = mixture->dump();
   if (const json* outputs = fields.find("own_outputs"))
     read_outputs_plan(*outputs, path + ": own_outputs", r.own_outputs);
+  if (r.own_outputs.chat)
+    throw Error(ErrorCode::BadInput,
+                path + ": own_outputs: chat: found true, expected false; drafts train on mixtures");
   fields.read("target", r.target);
   fields.find("about");
   if (const json* model = fields.find("model")) read_model(*model, path + ": model", r.model);

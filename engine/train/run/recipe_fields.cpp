@@ -36,20 +36,30 @@ void read_outputs_plan(const nlohmann::json& object, const std::string& where, O
   fields.read("check", plan.check);
   fields.read("drop_wrong", plan.drop_wrong);
   fields.read("lanes", plan.lanes, 1, 4096);
+  fields.read("chat", plan.chat);
+  fields.read("max_prompt_tokens", plan.max_prompt_tokens, 0, 1e6);
   fields.refuse_others();
   if (plan.mixture.empty() || plan.count == 0)
     throw Error(ErrorCode::BadInput, where + ": mixture and count must both be given");
   if (plan.drop_wrong) plan.check = true;
+  if (plan.chat && plan.check)
+    throw Error(
+        ErrorCode::BadInput,
+        where + ": chat: found true with check or drop_wrong; chat answers have no checker");
 }
 
 nlohmann::ordered_json json_of(const OutputsPlan& plan) {
-  return {{"mixture", nlohmann::ordered_json::parse(plan.mixture)},
-          {"count", plan.count},
-          {"max_tokens", plan.max_tokens},
-          {"seed", plan.seed},
-          {"check", plan.check},
-          {"drop_wrong", plan.drop_wrong},
-          {"lanes", plan.lanes}};
+  nlohmann::ordered_json object = {{"mixture", nlohmann::ordered_json::parse(plan.mixture)},
+                                   {"count", plan.count},
+                                   {"max_tokens", plan.max_tokens},
+                                   {"seed", plan.seed},
+                                   {"check", plan.check},
+                                   {"drop_wrong", plan.drop_wrong},
+                                   {"lanes", plan.lanes}};
+  // Only if set, because checkpoints hold their recipe in this form.
+  if (plan.chat) object["chat"] = true;
+  if (plan.max_prompt_tokens > 0) object["max_prompt_tokens"] = plan.max_prompt_tokens;
+  return object;
 }
 
 }  // namespace engine

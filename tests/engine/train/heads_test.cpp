@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -394,6 +395,32 @@ TEST_F(HeadsRuns, finished_run_writes_heads_accuracies_card_and_log) {
   }
 }
 
+TEST_F(HeadsRuns, chat_runs_are_measured_on_requests_of_the_split_dev) {
+  make_chat_model();
+  HeadsRequest r = request(HeadsKind::Medusa, "run");
+  r.data = data();
+  std::string recipe = test::read_file(r.recipe);
+  recipe.replace(recipe.find("arith"), 5, "creak");
+  recipe.replace(recipe.find("\"count\""), 0, "\"chat\": true, ");
+  test::write_file(r.recipe, recipe);
+  const HeadsTraining training = make_heads(r, heads_target(), {});
+  EXPECT_TRUE(training.result.finished);
+  EXPECT_GT(training.n_prompts, 0);
+  const std::string origin = test::read_file(path("run") + "/probe_outputs.jsonl");
+  EXPECT_NE(origin.find("\"split\":\"dev\""), std::string::npos);
+  EXPECT_NE(origin.find("\"chat\":true"), std::string::npos);
+  const auto prompts_in = [&](const std::string& file) {
+    std::set<std::vector<TokenId>> prompts;
+    for (const OwnOutput& text : read_own_outputs(path("run") + file, {}, nullptr))
+      prompts.emplace(text.tokens.begin(), text.tokens.begin() + text.n_prompt);
+    return prompts;
+  };
+  const auto trained = prompts_in("/own_outputs.jsonl");
+  for (const auto& prompt : prompts_in("/probe_outputs.jsonl"))
+    EXPECT_FALSE(trained.contains(prompt));
+  EXPECT_NE(test::read_file(path("run") + "/README.md").find("| creak | MIT |"), std::string::npos);
+}
+
 TEST_F(HeadsRuns, resumed_run_ends_with_the_same_bits) {
   for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
     const std::string whole = std::string("whole ") + name_of(kind);
@@ -489,6 +516,11 @@ TEST(HeadsRecipe, errors_name_the_field_and_the_expected_value) {
               testing::HasSubstr("epochs, minutes: one of them must be above 0"));
   EXPECT_THAT(message(R"({"heads_of": "chimera", "own_outputs": {"count": 2}})"),
               testing::HasSubstr("r.json: own_outputs: mixture and count must both be given"));
+  for (const std::string field : {"check", "drop_wrong"})
+    EXPECT_THAT(message(R"({"heads_of": "chimera", "own_outputs": {"mixture": {"creak":
+                            {"weight": 1}}, "count": 2, "chat": true, ")" +
+                        field + "\": true}}"),
+                testing::HasSubstr("r.json: own_outputs: chat: found true with check"));
 }
 
 }  // namespace

@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/types.h"
+#include "engine/data/chat_requests.h"
 #include "engine/data/mixture.h"
 #include "engine/decode/step/stepper.h"
+#include "engine/run/prompt_text.h"
 #include "engine/train/core/hidden_states.h"
 #include "tests/engine/train/small_target.h"
+#include "tests/support/refusal.h"
 
 namespace engine {
 namespace {
@@ -156,6 +160,102 @@ TEST_F(OwnOutputs, kept_hidden_states_have_the_same_bits) {
                            [](Bf16 x, Bf16 y) { return x.bits == y.bits; }));
   }
   EXPECT_THROW(again.of(0), ContractError) << "load() releases the earlier states";
+}
+
+class ChatOutputs : public test::SmallTarget {
+ protected:
+  void SetUp() override {
+    SmallTarget::SetUp();
+    make_chat_model();
+  }
+  static OutputsPlan chat_plan(int count) {
+    OutputsPlan p = plan(count);
+    p.mixture = R"({"gsm8k": {"weight": 1}, "creak": {"weight": 1}})";
+    p.chat = true;
+    return p;
+  }
+  std::vector<OwnOutput> written(const OutputsPlan& plan, const std::string& file) {
+    EXPECT_TRUE(write_own_outputs(target(), plan, path(file), data(), {},
+                                  [&](const std::string& text) { notice_ = text; }));
+    return read_own_outputs(path(file), plan, nullptr);
+  }
+  ChatRequests requests(const OutputsPlan& plan) const {
+    return {plan.mixture, plan.seed, data(), plan.split};
+  }
+  std::string notice_;
+};
+
+TEST_F(ChatOutputs, prompts_have_the_tokens_of_generate) {
+  const OutputsPlan p = chat_plan(6);
+  const std::vector<OwnOutput> outputs = written(p, "texts.jsonl");
+  ASSERT_GE(outputs.size(), 5u);
+  const ChatRequests all = requests(p);
+  for (const OwnOutput& output : outputs) {
+    const ChatRequest& request = all.list()[static_cast<std::size_t>(output.index)];
+    const auto prompt = prompt_tokens_of(*model_, {.text = request.text, .chat = ChatMode::Chat});
+    ASSERT_EQ(output.n_prompt, std::ssize(prompt.tokens));
+    EXPECT_TRUE(std::equal(prompt.tokens.begin(), prompt.tokens.end(), output.tokens.begin()));
+    EXPECT_EQ(output.part, request.part);
+  }
+}
+
+TEST_F(ChatOutputs, requests_that_overlap_evaluation_texts_are_skipped) {
+  const OutputsPlan p = chat_plan(1000);  // all requests
+  const std::vector<OwnOutput> outputs = written(p, "texts.jsonl");
+  const ChatRequests all = requests(p);
+  const EvaluationTexts evaluation(data());
+  std::set<std::int64_t> expected, found;
+  for (std::int64_t i = 0; i < std::ssize(all.list()); i++)
+    if (!evaluation.overlap(all.list()[static_cast<std::size_t>(i)])) expected.insert(i);
+  for (const OwnOutput& output : outputs) found.insert(output.index);
+  EXPECT_EQ(found, expected);
+  const std::string n = std::to_string(all.list().size());
+  EXPECT_EQ(notice_, n + " of " + n + " distinct requests are used, without " +
+                         std::to_string(all.list().size() - expected.size()) +
+                         " that overlap an evaluation question of gsm8k, creak");
+  EXPECT_LT(expected.size(), all.list().size());
+}
+
+TEST_F(ChatOutputs, truncated_file_is_completed_to_the_same_texts) {
+  const OutputsPlan p = chat_plan(5);
+  const std::vector<OwnOutput> expected = written(p, "whole.jsonl");
+  const std::string whole = bytes_of(path("whole.jsonl"));
+  const std::size_t second = whole.find('\n', whole.find('\n') + 1) + 1;
+  for (const std::size_t cut : {second, second + 9}) {
+    std::ofstream(path("cut.jsonl"), std::ios::binary) << whole.substr(0, cut);
+    EXPECT_TRUE(same(written(p, "cut.jsonl"), expected)) << "cut at " << cut;
+  }
+}
+
+TEST_F(ChatOutputs, long_prompts_are_skipped) {
+  OutputsPlan p = chat_plan(20);
+  const std::vector<OwnOutput> all = written(p, "all.jsonl");
+  int least = 1000, most = 0;
+  for (const OwnOutput& output : all) {
+    least = std::min(least, output.n_prompt);
+    most = std::max(most, output.n_prompt);
+  }
+  ASSERT_LT(least, most);
+  p.max_prompt_tokens = least;
+  const std::vector<OwnOutput> shortest = written(p, "short.jsonl");
+  EXPECT_LT(shortest.size(), all.size());
+  for (const OwnOutput& output : shortest) EXPECT_EQ(output.n_prompt, least);
+}
+
+TEST_F(ChatOutputs, refuses_files_of_other_requests_and_targets_without_template) {
+  written(chat_plan(2), "texts.jsonl");
+  const auto message = [&] {
+    return test::refusal(
+        [&] { write_own_outputs(target(), chat_plan(2), path("texts.jsonl"), data()); });
+  };
+  std::ofstream(data() + "/creak/train.json", std::ios::app)
+      << R"({"sentence": "A hen can fly.", "explanation": "So.", "label": "true"})"
+      << "\n";
+  EXPECT_THAT(message(), testing::HasSubstr("texts.jsonl:1: requests: found \""));
+  std::filesystem::remove(target_dir() + "/chat_template.jinja");
+  files_ = open_model(target_dir());
+  model_ = Model::load(*device_, files_, {.dtype = kernels::DType::F32, .scale = {}});
+  EXPECT_EQ(message(), "small: chat template: found none, but the recipe has \"chat\": true");
 }
 
 }  // namespace

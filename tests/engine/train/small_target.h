@@ -14,6 +14,8 @@
 #include "engine/train/run/own_outputs.h"
 #include "kernels/device.h"
 #include "tests/support/assets_folder.h"
+#include "tests/support/files.h"
+#include "tests/support/request_data.h"
 
 namespace engine::test {
 
@@ -51,6 +53,16 @@ class SmallTarget : public testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
+  /// Gives the target a chat template and the folder data() with requests.
+  void make_chat_model() {
+    write_file(target_dir() + "/chat_template.jinja",
+               "{% for m in messages %}[{{ m.role }}] {{ m.content }}</s>{% endfor %}"
+               "{% if add_generation_prompt %}[assistant]{% endif %}");
+    files_ = open_model(target_dir());
+    model_ = Model::load(*device_, files_, {.dtype = kernels::DType::F32, .scale = {}});
+    write_request_data(data());
+  }
+  std::string data() const { return path("data"); }
   std::string target_dir() const { return directory_ + "/target"; }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
   NamedTarget target(const std::string& hash = "0123") const { return {*model_, "small", hash}; }

@@ -423,6 +423,8 @@ TEST(Recipe, all_recipes_of_the_repository_are_valid) {
       EXPECT_NO_THROW(read_heads_recipe(path, HeadsKind::Medusa)) << path;
     } else if (path.find("chimera") != std::string::npos) {
       EXPECT_NO_THROW(read_heads_recipe(path, HeadsKind::Chimera)) << path;
+    } else if (path.ends_with("outputs.json")) {
+      EXPECT_NO_THROW(read_outputs_recipe(path)) << path;
     } else {
       EXPECT_NO_THROW(read_train_recipe(path)) << path;
     }
@@ -440,6 +442,9 @@ TEST(Recipe, errors_name_the_field_and_the_expected_value) {
   };
   EXPECT_EQ(message(R"({"peak_lr": "high"})"),
             "r.json: peak_lr: found \"high\", expected a number from 0.0 to 1.0");
+  EXPECT_EQ(message(R"({"own_outputs": {"mixture": {"creak": {"weight": 1}}, "count": 2,
+                                        "chat": true}})"),
+            "r.json: own_outputs: chat: found true, expected false; drafts train on mixtures");
   EXPECT_EQ(message(R"({"layers": 3})"), "r.json: layers: no such setting");
   EXPECT_EQ(message(R"({"warmup_step": 3})"),
             "r.json: warmup_step: no such setting; did you mean warmup_steps?");
