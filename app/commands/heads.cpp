@@ -46,6 +46,8 @@ nlohmann::json heads_json(const engine::HeadsFiles& files) {
       {"n_heads", c.n_heads},
       {"dim", c.dim},
       {"vocab_size", c.vocab_size},
+      {"output", c.target_output ? "target" : "own"},
+      {"n_outputs", c.n_outputs()},
       {"weight_bytes", number_json(engine::memory_plan(c, files.stored_dtype).weights)},
       {"notices", files.notices}};
   if (c.kind == engine::HeadsKind::Medusa) {
@@ -70,6 +72,8 @@ std::string heads_text(const engine::HeadsFiles& files) {
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
       {"stored as", kernels::name_of(files.stored_dtype)},
       {"shape", fmt::format("hidden size {}, vocabulary {}", c.dim, c.vocab_size)}};
+  if (c.target_output)
+    rows.push_back({"output", fmt::format("the target's, {} tokens ranked", c.n_outputs())});
   if (c.kind == engine::HeadsKind::Chimera)
     rows.push_back(
         {"encoder", fmt::format("{}-grams, {} attention heads, ff {}{}{}{}", c.gram,

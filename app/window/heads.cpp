@@ -9,6 +9,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/paths.h"
 #include "app/commands/generation.h"
+#include "engine/checkpoint/found/found_heads.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/option_trees.h"
@@ -114,7 +115,13 @@ std::map<std::string, std::string> compare_with_heads(ui::CatalogModel& model,
     }
     for (const engine::HeadsKind kind : kKinds) {
       const std::string named = engine::heads_of_card(model.path, kind, options.limits);
-      if (!named.empty()) model.heads[engine::name_of(kind)] = named;
+      const std::string name =
+          named.empty() ? fs::path(engine::find_heads(files.name, kind, {assets_dir() + "/models"},
+                                                      options.limits))
+                              .filename()
+                              .string()
+                        : named;
+      if (!name.empty()) model.heads[engine::name_of(kind)] = name;
     }
   } catch (const kernels::Error&) {
     return unfit;  // a broken card is reported when its heads are loaded

@@ -11,9 +11,11 @@
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
+#include "engine/checkpoint/found/found_heads.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/random_weights.h"
 #include "engine/checkpoint/shards.h"
+#include "engine/checkpoint/shared/target_output.h"
 
 namespace engine {
 namespace {
@@ -63,8 +65,18 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
     fields.fail("num_attention_heads", std::to_string(config.n_attention_heads),
                 fmt::format("a divisor of hidden_size ({}) with an even quotient", config.dim));
   }
+  if (config.target_output)
+    config.head_hidden_dim =
+        static_cast<int>(fields.integer("head_intermediate_size", 1, limits.hidden_dim));
   config.norm_eps = static_cast<float>(fields.real("rms_norm_eps", 0, 1));
   config.rope_theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
+}
+
+bool ends_in_target_output(const Fields& fields) {
+  const std::string output = fields.string("output").value_or("own");
+  if (output != "own" && output != "target")
+    fields.fail("output", in_quotes(output), "own or target");
+  return output == "target";
 }
 
 /// Reads a size that config.json may leave out; if it is there, it must agree with the weights.
@@ -108,6 +120,7 @@ HeadsConfig read_heads_config(const std::string& path,
     config.n_layers = static_cast<int>(fields.integer("medusa_num_layers", 1, kMaxHeadLayers));
     output = fmt::format("0.{}.weight", config.n_layers);
   }
+  config.target_output = ends_in_target_output(fields);
   config.dim = shared_size(fields, "hidden_size", limits.dim, target,
                            target ? target->config.dim : 0, rows_of(weights, "0.0.linear.weight"));
   config.vocab_size = shared_size(fields, "vocab_size", limits.vocab_size, target,
@@ -119,9 +132,32 @@ HeadsConfig read_heads_config(const std::string& path,
   return config;
 }
 
+/// The output matrix of a head of its own.
+std::string own_output_name(const HeadsConfig& c, int head) {
+  return c.kind == HeadsKind::Medusa ? fmt::format("{}.{}.weight", head, c.n_layers)
+                                     : fmt::format("heads.{}.weight", head);
+}
+
+/// Reads the tokens that the heads rank. Refuses tensors that do not fit the member "output".
+void read_outputs(HeadsFiles& files, const WeightFiles& weights) {
+  HeadsConfig& c = files.config;
+  for (const auto& file : weights.files) {
+    if (const TensorEntry* entry = file->find(kOutputTokens)) {
+      if (!c.target_output)
+        refuse(file->path(), "tensor " + in_quotes(kOutputTokens), "heads with their own outputs",
+               "this tensor only beside \"output\": \"target\" in config.json");
+      c.output_tokens = read_output_tokens(*file, *entry, c.vocab_size);
+    }
+    for (int head = 0; c.target_output && head < c.n_heads; head++)
+      if (const TensorEntry* own = file->find(own_output_name(c, head)))
+        refuse(file->path(), "tensor " + in_quotes(own->name), shown_shape(own->shape),
+               "no output matrix beside \"output\": \"target\" in config.json");
+  }
+}
+
 /// Checks that all tensors exist, with their shapes and a supported dtype.
 void check_tensors(HeadsFiles& files, const WeightFiles& weights) {
-  std::unordered_set<std::string> read;
+  std::unordered_set<std::string> read = {kOutputTokens};
   const std::string path = files.tensors->path();
   std::map<kernels::DType, std::int64_t> n_of;
   for (const TensorSpec& spec : tensors_of(files.config)) {
@@ -201,7 +237,7 @@ std::vector<TensorSpec> tensors_of(const HeadsConfig& c) {
         specs.push_back({fmt::format("{}.{}.linear.weight", k, j), {dim, dim}});
         specs.push_back({fmt::format("{}.{}.linear.bias", k, j), {dim}});
       }
-      specs.push_back({fmt::format("{}.{}.weight", k, c.n_layers), {vocab, dim}});
+      if (!c.target_output) specs.push_back({own_output_name(c, k), {vocab, dim}});
     }
     return specs;
   }
@@ -215,8 +251,15 @@ std::vector<TensorSpec> tensors_of(const HeadsConfig& c) {
   specs.push_back({"encoder.mlp.gate_proj.weight", {hidden, dim}});
   specs.push_back({"encoder.mlp.up_proj.weight", {hidden, dim}});
   specs.push_back({"encoder.mlp.down_proj.weight", {dim, hidden}});
-  for (int k = 0; k < c.n_heads; k++)
-    specs.push_back({fmt::format("heads.{}.weight", k), {vocab, c.residual ? 2 * dim : dim}});
+  const std::int64_t head_in = c.residual ? 2 * dim : dim, head_hidden = c.head_hidden_dim;
+  for (int k = 0; k < c.n_heads; k++) {
+    if (c.target_output) {
+      specs.push_back({fmt::format("heads.{}.0.weight", k), {head_hidden, head_in}});
+      specs.push_back({fmt::format("heads.{}.1.weight", k), {dim, head_hidden}});
+    } else {
+      specs.push_back({own_output_name(c, k), {vocab, head_in}});
+    }
+  }
   return specs;
 }
 
@@ -274,9 +317,12 @@ HeadsFiles open_heads(const std::string& directory,
   const WeightFiles weights = weights_of(directory, limits, files.notices);
   files.config = read_heads_config(config_path(directory), weights, target, limits);
   files.tensors = weights.tensors;
+  read_outputs(files, weights);
   check_tensors(files, weights);
+  if (files.config.target_output && target)
+    files.tensors = with_target_output(files.tensors, files.config, *target);
   const std::string& base = files.config.base;
-  if (target && !base.empty() && fs::path(base).filename() != fs::path(target->name).filename())
+  if (target && !base.empty() && !is_same_model(base, target->name))
     files.notices.push_back(fmt::format(
         "{}: base_model_name_or_path is {}, the target is {}: few drafts may be accepted",
         escaped(config_path(directory)), in_quotes(base), target->name));

@@ -26,8 +26,12 @@ struct HeadsConfig {
   std::string base;  // the target model named by config.json; may be empty
   int n_heads = 0;
   int dim = 0;
-  int vocab_size = 0;  // rows of the output matrices, as in the target
-  int n_layers = 1;    // Medusa: residual layers of each head
+  int vocab_size = 0;  // the target's
+  // the heads end in the target's output matrix; false: each has an output matrix of its own
+  bool target_output = false;
+  // the tokens that heads with the target's output matrix rank, ascending; empty: all
+  std::vector<TokenId> output_tokens;
+  int n_layers = 1;  // Medusa: residual layers of each head
   // Chimera
   int gram = 3;          // tokens encoded together, 1 to 5
   bool residual = true;  // heads read the target's hidden state beside the encoding
@@ -37,25 +41,32 @@ struct HeadsConfig {
   bool sees_committed_grams = true;
   int hidden_dim = 0;
   int n_attention_heads = 0;
+  int head_hidden_dim = 0;  // with target_output: width of the hidden layer of each head
   float norm_eps = 1e-5f;
   double rope_theta = 10000;
 
+  /// Rows of an output matrix: the number of tokens that the heads rank.
+  int n_outputs() const {
+    return output_tokens.empty() ? vocab_size : static_cast<int>(output_tokens.size());
+  }
+
   /// The size of an attention head of Chimera's encoder.
   int head_dim() const { return dim / n_attention_heads; }
-  /// Number of weights.
+  /// Number of weights, without matrices of the target.
   std::int64_t n_params() const;
 };
 
 /// Chimera's encoder, one transformer block, as a model of one layer.
 ModelConfig encoder_of(const HeadsConfig& config);
 
-/// The tensors of draft heads with their shapes, in a fixed order.
+/// The weights of draft heads with their shapes, in a fixed order, without matrices of the target.
 std::vector<TensorSpec> tensors_of(const HeadsConfig& config);
 
 /// Draft heads opened from a directory.
 struct HeadsFiles {
   std::string path, name;  // the directory and its last component
   HeadsConfig config;
+  /// With config.target_output also that matrix, if the heads were opened with a target.
   std::shared_ptr<const TensorSource> tensors;
   kernels::DType stored_dtype = kernels::DType::F32;
   std::vector<std::string> notices;

@@ -344,6 +344,12 @@ Tensor SafetensorsFile::read(const std::string& name) const {
   return {*element, entry->shape, data, std::shared_ptr<const void>(data, release)};
 }
 
+std::string_view SafetensorsFile::bytes_of(const TensorEntry& entry) const {
+  file_->check();
+  return {reinterpret_cast<const char*>(file_->bytes().data()) + data_begin_ + entry.begin,
+          static_cast<std::size_t>(entry.end - entry.begin)};
+}
+
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> names;
   names.reserve(entries_.size());

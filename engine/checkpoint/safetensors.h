@@ -46,6 +46,8 @@ class SafetensorsFile : public TensorSource {
   std::vector<std::string> names() const override;
   std::string path() const override { return file_->path(); }
   void check() const override { file_->check(); }
+  /// The bytes of a tensor of any dtype, within the mapping. Little-endian, perhaps misaligned.
+  std::string_view bytes_of(const TensorEntry& entry) const;
 
  private:
   std::shared_ptr<const MappedFile> file_;

@@ -17,6 +17,7 @@
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/shared/target_output.h"
 
 namespace engine {
 namespace {
@@ -186,7 +187,7 @@ class ScaledHeads : public ScaledSource {
   ScaledHeads(std::shared_ptr<const TensorSource> tensors,
               const HeadsConfig& config,
               const ModelScale& scale)
-      : ScaledSource(std::move(tensors), tensors_of(scaled(config, scale))),
+      : ScaledSource(std::move(tensors), loaded_tensors_of(scaled(config, scale))),
         config_(config),
         scale_(scale) {}
 
@@ -194,7 +195,8 @@ class ScaledHeads : public ScaledSource {
   Tensor make(const std::string& name, const std::vector<std::int64_t>& shape) const override {
     int n_blocks = 1;
     if (name == "gram.0.weight") n_blocks = config_.gram;
-    if (name.starts_with("heads.") && config_.residual) n_blocks = 2;
+    const bool is_second = config_.target_output && name.ends_with(".1.weight");
+    if (name.starts_with("heads.") && config_.residual && !is_second) n_blocks = 2;
     Tensor out = padded(original(name), shape, n_blocks);
     if (name.ends_with("norm.weight")) divide(out, std::sqrt(static_cast<float>(scale_.width)));
     return out;

@@ -16,6 +16,7 @@
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/checkpoint/weights_output.h"
 
@@ -38,14 +39,15 @@ const char* stored_name(kernels::DType dtype) {
   return "?";
 }
 
-// A tensor of the output and its dtype.
+// A tensor of the output and its dtype, or a list of token ids.
 struct Written {
   const TensorSpec* spec;
   kernels::DType dtype;
+  const std::vector<TokenId>* ids = nullptr;
 };
 
 std::int64_t n_bytes_of(const Written& written) {
-  std::int64_t n = kernels::bytes_of(written.dtype);
+  std::int64_t n = written.ids ? sizeof(TokenId) : kernels::bytes_of(written.dtype);
   for (const std::int64_t dim : written.spec->shape) n *= dim;
   return n;
 }
@@ -56,7 +58,8 @@ std::string header_of(const std::vector<Written>& all) {
   for (const Written& written : all) {
     const std::int64_t end = begin + n_bytes_of(written);
     header += fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
-                          json_quoted(written.spec->name), stored_name(written.dtype),
+                          json_quoted(written.spec->name),
+                          written.ids ? "I32" : stored_name(written.dtype),
                           shown_shape(written.spec->shape), begin, end);
     begin = end;
   }
@@ -86,7 +89,7 @@ kernels::DType exact_dtype(const TensorSource& tensors,
 
 std::vector<Written> all_as(const std::vector<TensorSpec>& specs, kernels::DType dtype) {
   std::vector<Written> all;
-  for (const TensorSpec& spec : specs) all.push_back({&spec, dtype});
+  for (const TensorSpec& spec : specs) all.push_back({&spec, dtype, nullptr});
   return all;
 }
 
@@ -117,6 +120,11 @@ void write_tensors(const std::string& path,
     length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i));
   file.write_uncounted(length + header);
   for (const Written& written : all) {
+    if (written.ids) {
+      file.write({reinterpret_cast<const char*>(written.ids->data()),
+                  static_cast<std::size_t>(n_bytes_of(written))});
+      continue;
+    }
     const Tensor tensor = tensors.read(written.spec->name);
     if (tensor.shape != written.spec->shape) {
       refuse(tensors.path(), "tensor " + in_quotes(written.spec->name), shown_shape(tensor.shape),
@@ -152,7 +160,10 @@ std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
         "  \"rms_norm_eps\": {},\n  \"rope_theta\": {:.1f},\n",
         c.gram, c.residual, c.own_embedding ? "finetuned" : "frozen", c.sees_committed_grams,
         c.hidden_dim, c.n_attention_heads, c.norm_eps, c.rope_theta);
+    if (c.target_output)
+      text += fmt::format("  \"head_intermediate_size\": {},\n", c.head_hidden_dim);
   }
+  if (c.target_output) text += "  \"output\": \"target\",\n";
   return text +
          fmt::format(
              "  \"hidden_size\": {},\n  \"vocab_size\": {},\n  \"torch_dtype\": \"{}\"\n}}\n",
@@ -212,7 +223,10 @@ void write_heads(const std::string& directory,
                  kernels::DType dtype) {
   make_directory(directory);
   const std::vector<TensorSpec> specs = tensors_of(config);
-  write_tensors(directory + "/model.safetensors", all_as(specs, dtype), tensors);
+  std::vector<Written> all = all_as(specs, dtype);
+  const TensorSpec ids{kOutputTokens, {config.n_outputs()}};
+  if (!config.output_tokens.empty()) all.push_back({&ids, dtype, &config.output_tokens});
+  write_tensors(directory + "/model.safetensors", all, tensors);
   write_whole_file(directory + "/config.json", heads_json(config, dtype));
 }
 

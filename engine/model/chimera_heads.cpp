@@ -1,6 +1,6 @@
 // Chimera heads: two matrices encode k-grams of tokens, one transformer block reads the sequence's
-// hidden states and the encoded k-grams, and each head has an output matrix
-// (docs/decoders/chimera.md).
+// hidden states and the encoded k-grams, and each head has an output matrix, or a small network
+// before the target's output matrix (docs/decoders/chimera.md).
 //   cache   a paged KV cache of the committed sequence. It holds the hidden state of position 0,
 //           then for each position its hidden state and its k-gram (only hidden states if the heads
 //           see no committed k-grams). Drafted rows are staged and never enter it: after
@@ -15,11 +15,13 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/model/gram_cache.h"
 #include "engine/model/head_rows.h"
 #include "engine/model/kv_cache.h"
@@ -62,7 +64,7 @@ class PackedChimera final : public ChimeraHeads {
                 const Tensor& embedding,
                 const HeadsOptions& options);
   int n_heads() const override { return c_.n_heads; }
-  int vocab_size() const override { return n_valid_; }
+  int vocab_size() const override { return tokens_.n_tokens(); }
   int gram() const override { return c_.gram; }
   std::unique_ptr<ChimeraSequence> make_sequence(int n_cached_grams) override;
 
@@ -99,11 +101,9 @@ class PackedChimera final : public ChimeraHeads {
            std::span<const float> hidden,
            int k);
   /// Logits of the n rows of the last run().  @return  [n, vocab_size]
-  std::vector<float> logits(int n) const {
-    return download_rows(device_, logits_.f32(), c_.vocab_size, n, n_valid_);
-  }
+  std::vector<float> logits(int n) const { return tokens_.download(device_, logits_.f32(), n); }
   std::vector<RankedTokens> ranked(int n, int k) const {
-    return ranked_rows(device_, logits_.f32(), n, c_.vocab_size, n_valid_, k);
+    return tokens_.ranked(device_, logits_.f32(), n, k);
   }
 
  private:
@@ -123,32 +123,37 @@ class PackedChimera final : public ChimeraHeads {
   void reserve(int n_rows);
   void stage(int first, int n, const int* pos);
   void run_head(int k, int n, std::span<const float> hidden);
+  void read_states(int k, int n, float* y, std::int64_t y_stride);
 
   kernels::Device& device_;  // the caller's, outlives the heads
   const kernels::Ops& ops_;
   HeadsConfig c_;
   kernels::DType dtype_;
-  int n_valid_;
+  OutputTokens tokens_;
   Matrix embedding_, gram_out_;
   std::vector<Matrix> gram_in_;  // [gram] one per token of a k-gram
   /// [gram, vocab, dim] products of these matrices with every embedding; may be empty
   std::vector<float> table_;
   LayerWeights block_;
-  /// [heads] the output matrices of each head: for the hidden state, then for the block's output
+  /// [heads] the first matrices of each head: for the hidden state, then for the block's output
   std::vector<std::vector<Matrix>> heads_;
+  // with the target's output matrix: [heads] each head's second matrix, and that matrix
+  std::vector<Matrix> second_;
+  Matrix shared_;
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
   kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] the embeddings of k-grams' tokens
   SiluRows gram_silu_;               // [kAppendRows, dim]
   kernels::DeviceBuffer encoded_;    // [kAppendRows, dim]
   const ChimeraSequence* drafting_ = nullptr;
-  int n_rows_ = 0;                // rows that the buffers below hold
-  kernels::DeviceBuffer x_;       // [rows, dim] the residual stream
-  kernels::DeviceBuffer normed_;  // [rows, dim]
-  kernels::DeviceBuffer qkv_;     // [rows, 3 dim]
+  int n_rows_ = 0;                 // rows that the buffers below hold
+  std::optional<SiluRows> mixed_;  // [rows, head_hidden_dim] hidden layer of a head
+  kernels::DeviceBuffer x_;        // [rows, dim] the residual stream
+  kernels::DeviceBuffer normed_;   // [rows, dim]
+  kernels::DeviceBuffer qkv_;      // [rows, 3 dim]
   kernels::DeviceBuffer attended_, gate_up_, gated_, pos_;
   kernels::DeviceBuffer hidden_;  // [rows, dim] the hidden state, repeated
-  kernels::DeviceBuffer logits_;  // [rows, vocab rows]
+  kernels::DeviceBuffer logits_;  // [rows, outputs]
 };
 
 /// The sequence of one run.
@@ -193,7 +198,7 @@ PackedChimera::PackedChimera(kernels::Device& device,
       ops_(device.ops()),
       c_(config),
       dtype_(options.dtype),
-      n_valid_(options.vocab_size),
+      tokens_(config, options.vocab_size),
       embedding_(pack_matrix(device, embedding, options.dtype)),
       gram_out_(pack_matrix(device, tensors.read("gram.1.weight"), options.dtype)),
       gram_in_(
@@ -212,9 +217,15 @@ PackedChimera::PackedChimera(kernels::Device& device,
       encoded_(device,
                static_cast<std::int64_t>(sizeof(float)) * kAppendRows * config.dim,
                "the k-grams of draft heads") {
-  for (int k = 0; k < c_.n_heads; k++)
-    heads_.push_back(pack_side_by_side(device, tensors.read(fmt::format("heads.{}.weight", k)),
-                                       c_.residual ? 2 : 1, options.dtype));
+  for (int k = 0; k < c_.n_heads; k++) {
+    const std::string first = fmt::format("heads.{}{}.weight", k, c_.target_output ? ".0" : "");
+    heads_.push_back(
+        pack_side_by_side(device, tensors.read(first), c_.residual ? 2 : 1, options.dtype));
+    if (c_.target_output)
+      second_.push_back(
+          pack_matrix(device, tensors.read(fmt::format("heads.{}.1.weight", k)), options.dtype));
+  }
+  if (c_.target_output) shared_ = pack_matrix(device, tensors.read(kTargetOutput), options.dtype);
   make_table(options.max_table_bytes);
 }
 
@@ -260,7 +271,8 @@ void PackedChimera::reserve(int n_rows) {
   grow(gated_, c_.hidden_dim, false);
   grow(pos_, 1, false);
   grow(hidden_, dim, false);
-  grow(logits_, c_.vocab_size, false);
+  grow(logits_, tokens_.n_rows(), false);
+  if (c_.target_output) mixed_.emplace(device_, static_cast<int>(n), c_.head_hidden_dim);
   n_rows_ = static_cast<int>(n);
 }
 
@@ -440,17 +452,30 @@ void PackedChimera::run(const PagedCache& cache,
 // Computes the logits of head k from the block's output, which is the first n rows of x_, and from
 // the hidden state if the heads are residual.
 void PackedChimera::run_head(int k, int n, std::span<const float> hidden) {
-  const std::int64_t dim = c_.dim, n_vocab = c_.vocab_size;
+  const std::int64_t dim = c_.dim, n_outputs = tokens_.n_rows();
   if (c_.residual) {
     std::vector<float> copies;
     for (int r = 0; r < n; r++) copies.insert(copies.end(), hidden.begin(), hidden.end());
     ops_.upload(device_, hidden_.data(), copies.data(),
                 static_cast<std::int64_t>(copies.size() * sizeof(float)));
   }
+  if (!c_.target_output) return read_states(k, n, logits_.f32(), n_outputs);
+  read_states(k, n, mixed_->row(0), mixed_->stride());
+  if (c_.residual) ops_.add(device_, hidden_.f32(), x_.f32(), n * dim);
+  mixed_->apply_and_multiply(n, {.w = second_[static_cast<std::size_t>(k)].view,
+                                 .y = x_.f32(),
+                                 .y_stride = dim,
+                                 .add = true});
+  ops_.matmul(device_, shared_.view, x_.f32(), dim, n, logits_.f32(), n_outputs, nullptr,
+              /*add=*/false);
+}
+
+// Multiplies the hidden state and the block's output by the first matrices of head k.
+void PackedChimera::read_states(int k, int n, float* y, std::int64_t y_stride) {
   const std::vector<Matrix>& parts = heads_[static_cast<std::size_t>(k)];
   for (std::size_t i = 0; i < parts.size(); i++)
-    ops_.matmul(device_, parts[i].view, i + 1 < parts.size() ? hidden_.f32() : x_.f32(), dim, n,
-                logits_.f32(), n_vocab, nullptr, /*add=*/i > 0);
+    ops_.matmul(device_, parts[i].view, i + 1 < parts.size() ? hidden_.f32() : x_.f32(), c_.dim, n,
+                y, y_stride, nullptr, /*add=*/i > 0);
 }
 
 void PackedSequence::append(std::span<const float> hidden, std::span<const TokenId> grams) {

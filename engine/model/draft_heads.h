@@ -27,11 +27,12 @@ class DraftHeads {
 /// Medusa heads (Cai et al. 2024): every head reads only the last hidden state.
 class MedusaHeads : public DraftHeads {
  public:
-  /// Logits of the first n_heads heads.
+  /// Logits of the first n_heads heads; -inf for tokens that the heads do not rank.
   /// @param hidden  [dim]
   /// @return  [n_heads, vocab_size] logits
   virtual std::vector<float> logits(std::span<const float> hidden, int n_heads) = 0;
-  /// The k most likely tokens of each head, k at most kernels::kMaxRanked; none for a head with a logit that is NaN or +inf.
+  /// The k most likely tokens of each head, k at most kernels::kMaxRanked; none for a head with a logit that is NaN or +inf. Tokens with the
+  /// logit -inf are left out.
   /// The default ranks logits() on the host.
   /// @return  [n_heads]
   virtual std::vector<RankedTokens> ranked(std::span<const float> hidden, int n_heads, int k);

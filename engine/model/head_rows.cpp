@@ -1,5 +1,8 @@
 #include "engine/model/head_rows.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace engine {
 
 kernels::DeviceBuffer on_device(kernels::Device& device, std::span<const float> values) {
@@ -19,17 +22,48 @@ std::vector<float> download_rows(
   return host;
 }
 
-std::vector<RankedTokens> ranked_rows(
-    kernels::Device& device, const float* logits, int n_rows, int n_vocab, int n_valid, int k) {
-  const std::vector<kernels::PickRow> rows(static_cast<std::size_t>(n_rows));
+OutputTokens::OutputTokens(const HeadsConfig& config, int n_tokens)
+    : n_tokens_(n_tokens),
+      n_rows_(config.n_outputs()),
+      n_valid_(n_tokens),
+      tokens_(config.output_tokens) {
+  if (!tokens_.empty())
+    n_valid_ = static_cast<int>(std::ranges::lower_bound(tokens_, n_tokens) - tokens_.begin());
+}
+
+std::vector<float> OutputTokens::download(kernels::Device& device,
+                                          const float* logits,
+                                          int n) const {
+  std::vector<float> ranked = download_rows(device, logits, n_rows_, n, n_valid_);
+  if (tokens_.empty()) return ranked;
+  const auto n_tokens = static_cast<std::size_t>(n_tokens_);
+  std::vector<float> all(static_cast<std::size_t>(n) * n_tokens,
+                         -std::numeric_limits<float>::infinity());
+  for (std::size_t i = 0; i < ranked.size(); i++) {
+    const std::size_t row = i / static_cast<std::size_t>(n_valid_);
+    const TokenId token = tokens_[i % static_cast<std::size_t>(n_valid_)];
+    all[row * n_tokens + static_cast<std::size_t>(token)] = ranked[i];
+  }
+  return all;
+}
+
+// The rows' order is that of their tokens, so equal logits rank by token id.
+std::vector<RankedTokens> OutputTokens::ranked(kernels::Device& device,
+                                               const float* logits,
+                                               int n,
+                                               int k) const {
+  const std::vector<kernels::PickRow> rows(static_cast<std::size_t>(n));
   std::vector<kernels::Ranking> rankings(rows.size());
   std::vector<kernels::RankedToken> tokens(rows.size() * static_cast<std::size_t>(k));
-  device.ops().rank(device, logits, n_vocab, n_rows, n_vocab, n_valid, rows.data(), k,
-                    rankings.data(), tokens.data());
+  device.ops().rank(device, logits, n_rows_, n, n_rows_, n_valid_, rows.data(), k, rankings.data(),
+                    tokens.data());
   std::vector<RankedTokens> ranked;
   for (std::size_t r = 0; r < rows.size(); r++)
     ranked.push_back(
         ranked_of(rankings[r], tokens.data() + r * static_cast<std::size_t>(k), /*temperature=*/1));
+  if (tokens_.empty()) return ranked;
+  for (RankedTokens& of_row : ranked)
+    for (TokenId& token : of_row.token) token = tokens_[static_cast<std::size_t>(token)];
   return ranked;
 }
 

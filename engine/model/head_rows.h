@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/checkpoint/heads_files.h"
 #include "engine/model/ranked.h"
 #include "kernels/device.h"
 
@@ -19,12 +20,32 @@ kernels::DeviceBuffer on_device(kernels::Device& device, std::span<const float> 
 std::vector<float> download_rows(
     kernels::Device& device, const float* rows, std::int64_t stride, int n_rows, int n);
 
-/// The k most likely tokens of each row. The device ranks them and only they are downloaded.
-/// @param logits   [n_rows, n_vocab] on the device
-/// @param n_valid  only tokens below n_valid are ranked
-/// @return         [n_rows] at most k tokens each; none for a row with a logit that is NaN or +inf
-std::vector<RankedTokens> ranked_rows(
-    kernels::Device& device, const float* logits, int n_rows, int n_vocab, int n_valid, int k);
+/// The tokens of the rows of an output matrix.
+class OutputTokens {
+ public:
+  /// @param n_tokens  tokens that may be proposed: ids below it
+  OutputTokens(const HeadsConfig& config, int n_tokens);
+  /// Number of tokens that may be proposed.
+  int n_tokens() const { return n_tokens_; }
+  /// Rows of the output matrix.
+  int n_rows() const { return n_rows_; }
+  /// Downloads logits; those of tokens without a row are -inf.
+  /// @param logits  [n, n_rows()] on the device
+  /// @return        [n, n_tokens()]
+  std::vector<float> download(kernels::Device& device, const float* logits, int n) const;
+  /// The k most likely tokens of each row. The device ranks them and only they are downloaded.
+  /// @param logits  [n, n_rows()] on the device
+  /// @return        [n] at most k tokens each; none for a row with a logit that is NaN or +inf
+  std::vector<RankedTokens> ranked(kernels::Device& device,
+                                   const float* logits,
+                                   int n,
+                                   int k) const;
+
+ private:
+  int n_tokens_, n_rows_;
+  int n_valid_;                  // rows of tokens that may be proposed; they precede the others
+  std::vector<TokenId> tokens_;  // [n_rows] ascending; empty: row i is token i
+};
 
 /// SiLU of rows, computed as SwiGLU with a second factor of 1.
 class SiluRows {

@@ -1,11 +1,12 @@
-// Medusa heads: x + SiLU(W x + b) for each residual layer, then an output matrix per head. The hidden state is uploaded; ids and
-// probabilities, or logits, are downloaded.
+// Medusa heads: x + SiLU(W x + b) for each residual layer, then an output matrix per head, or one
+// for all. The hidden state is uploaded; ids and probabilities, or logits, are downloaded.
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/model/draft_heads.h"
 #include "engine/model/head_rows.h"
@@ -21,7 +22,7 @@ struct ResidualLayer {
 
 struct Head {
   std::vector<ResidualLayer> layers;
-  Matrix output;  // [vocab rows, dim]
+  Matrix output;  // [outputs, dim]; empty if the heads share one
 };
 
 class PackedMedusa final : public MedusaHeads {
@@ -31,7 +32,7 @@ class PackedMedusa final : public MedusaHeads {
                const TensorSource& tensors,
                const HeadsOptions& options);
   int n_heads() const override { return c_.n_heads; }
-  int vocab_size() const override { return n_valid_; }
+  int vocab_size() const override { return tokens_.n_tokens(); }
   std::vector<float> logits(std::span<const float> hidden, int n_heads) override;
   std::vector<RankedTokens> ranked(std::span<const float> hidden, int n_heads, int k) override;
 
@@ -42,11 +43,12 @@ class PackedMedusa final : public MedusaHeads {
   kernels::Device& device_;  // the caller's, outlives the heads
   const kernels::Ops& ops_;
   HeadsConfig c_;
-  int n_valid_;
+  OutputTokens tokens_;
   std::vector<Head> heads_;
+  Matrix shared_;                 // [outputs, dim]; empty if each head has its own
   kernels::DeviceBuffer x_;       // [n_heads, dim] the state of each head
   SiluRows silu_;                 // [n_heads, dim]
-  kernels::DeviceBuffer logits_;  // [n_heads, vocab rows]
+  kernels::DeviceBuffer logits_;  // [n_heads, outputs]
 };
 
 PackedMedusa::PackedMedusa(kernels::Device& device,
@@ -56,7 +58,7 @@ PackedMedusa::PackedMedusa(kernels::Device& device,
     : device_(device),
       ops_(device.ops()),
       c_(config),
-      n_valid_(options.vocab_size),
+      tokens_(config, options.vocab_size),
       silu_(device, config.n_heads, config.dim) {
   for (int k = 0; k < c_.n_heads; k++) {
     Head head;
@@ -67,13 +69,16 @@ PackedMedusa::PackedMedusa(kernels::Device& device,
       layer.bias = on_device(device, f32_of(tensors.read(at + "bias")));
       head.layers.push_back(std::move(layer));
     }
-    const std::string output = fmt::format("{}.{}.weight", k, c_.n_layers);
-    head.output = pack_matrix(device, tensors.read(output), options.dtype);
+    if (!c_.target_output) {
+      const std::string output = fmt::format("{}.{}.weight", k, c_.n_layers);
+      head.output = pack_matrix(device, tensors.read(output), options.dtype);
+    }
     heads_.push_back(std::move(head));
   }
+  if (c_.target_output) shared_ = pack_matrix(device, tensors.read(kTargetOutput), options.dtype);
   const std::int64_t row_bytes = sizeof(float) * static_cast<std::int64_t>(c_.n_heads);
   x_ = kernels::DeviceBuffer(device, row_bytes * c_.dim, "draft heads");
-  logits_ = kernels::DeviceBuffer(device, row_bytes * c_.vocab_size, "draft heads' logits");
+  logits_ = kernels::DeviceBuffer(device, row_bytes * tokens_.n_rows(), "draft heads' logits");
 }
 
 // Applies a residual layer to the states of the first n_heads heads.
@@ -96,7 +101,12 @@ void PackedMedusa::run(std::span<const float> hidden, int n_heads) {
   ops_.upload(device_, x_.data(), states.data(),
               static_cast<std::int64_t>(states.size() * sizeof(float)));
   for (int j = 0; j < c_.n_layers; j++) run_layer(static_cast<std::size_t>(j), n_heads);
-  const std::int64_t dim = c_.dim, n_rows = c_.vocab_size;
+  const std::int64_t dim = c_.dim, n_rows = tokens_.n_rows();
+  if (c_.target_output) {
+    ops_.matmul(device_, shared_.view, x_.f32(), dim, n_heads, logits_.f32(), n_rows, nullptr,
+                /*add=*/false);
+    return;
+  }
   for (int k = 0; k < n_heads; k++)
     ops_.matmul(device_, heads_[static_cast<std::size_t>(k)].output.view, x_.f32() + k * dim, dim,
                 1, logits_.f32() + k * n_rows, n_rows, nullptr, /*add=*/false);
@@ -104,12 +114,12 @@ void PackedMedusa::run(std::span<const float> hidden, int n_heads) {
 
 std::vector<float> PackedMedusa::logits(std::span<const float> hidden, int n_heads) {
   run(hidden, n_heads);
-  return download_rows(device_, logits_.f32(), c_.vocab_size, n_heads, n_valid_);
+  return tokens_.download(device_, logits_.f32(), n_heads);
 }
 
 std::vector<RankedTokens> PackedMedusa::ranked(std::span<const float> hidden, int n_heads, int k) {
   run(hidden, n_heads);
-  return ranked_rows(device_, logits_.f32(), n_heads, c_.vocab_size, n_valid_, k);
+  return tokens_.ranked(device_, logits_.f32(), n_heads, k);
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/checkpoint/found/found_heads.h"
+#include "engine/checkpoint/found/found_models.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/decode/registry.h"
 #include "engine/event/clock.h"
 #include "engine/store/memory_plan.h"
@@ -59,11 +62,14 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
   const std::string named = heads_of_card(target.path, kind, limits);
   if (!named.empty())
     return find_model(beside_or_named(target.path, named, assets_dir_), assets_dir_);
+  const std::string found =
+      find_heads(target.name, kind, {assets_dir_ + "/models", models_data_folder()}, limits);
+  if (!found.empty()) return found;
   throw Error(
       ErrorCode::Usage,
-      fmt::format(
-          "{} needs draft heads: the card of {} names none; name them with --heads NAME|DIR",
-          name_of(kind), target.name));
+      fmt::format("{} needs draft heads: the card of {} names none, and no heads here were trained "
+                  "for it; name them with --heads NAME|DIR",
+                  name_of(kind), target.name));
 }
 
 std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
@@ -100,7 +106,8 @@ void ModelStore::load_heads(LoadedModel& target, WantedHeads wanted) {
                              .max_seq_len = model.max_seq_len()};
   auto loaded = std::make_unique<LoadedHeads>();
   loaded->files = std::move(wanted.files);
-  loaded->weights_hash = weights_hash(*loaded->files.tensors, tensors_of(loaded->files.config));
+  loaded->weights_hash =
+      weights_hash(*loaded->files.tensors, hashed_tensors_of(loaded->files.config));
   const std::string tree = loaded->files.path + "/tree.json";
   std::error_code error;
   if (std::filesystem::exists(tree, error)) loaded->tree = tree;

@@ -223,10 +223,13 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
 MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool with_table) {
   const bool chimera = config.kind == HeadsKind::Chimera;
   const double size = kernels::bytes_of(dtype);
-  const double dim = config.dim, output = config.vocab_size * dim;
+  const double dim = config.dim, embedding = config.vocab_size * dim;
+  const double output = config.n_outputs() * dim;
   auto n = static_cast<double>(config.n_params());
-  if (chimera && !config.own_embedding) n += output;
-  const double largest = chimera && config.residual ? 2 * output : output;
+  if (chimera && !config.own_embedding) n += embedding;
+  if (config.target_output) n += output;
+  const double read = config.target_output ? embedding : output;  // the largest matrix read at once
+  const double largest = chimera && config.residual && !config.target_output ? 2 * read : read;
   const double rows = config.sees_committed_grams ? 2 : 1;  // of the cache per position
   const double table = with_table ? static_cast<double>(gram_table_bytes(config)) : 0;
   return {.weights = size * n,

@@ -38,8 +38,10 @@ class CpuWeights final : public TrainableWeights {
   kernels::TrainWeights weights() const override {
     return {state().parameters.data(), packed_.get()};
   }
-  kernels::TrainWeights frozen(const std::vector<float>& parameters) override {
-    frozen_.push_back(pack_weights(parameters.data(), arrays_.matrices, place_.compute));
+  kernels::TrainWeights frozen(const std::vector<float>& parameters,
+                               const std::vector<kernels::TrainMatrix>& matrices) override {
+    frozen_.push_back(pack_weights(parameters.data(),
+                                   matrices.empty() ? arrays_.matrices : matrices, place_.compute));
     return {parameters.data(), frozen_.back().get()};
   }
   const float* constant(const std::vector<float>& values, const char*) override {

@@ -28,7 +28,8 @@ class DeviceWeights final : public TrainableWeights {
   void for_shards(const std::function<void(int)>& work) override { work(0); }
 
   kernels::TrainWeights weights() const override { return of(parameters_, rounded_); }
-  kernels::TrainWeights frozen(const std::vector<float>& parameters) override;
+  kernels::TrainWeights frozen(const std::vector<float>& parameters,
+                               const std::vector<kernels::TrainMatrix>& matrices) override;
   const float* constant(const std::vector<float>& values, const char* what) override {
     constants_.push_back(uploaded(values, what));
     return constants_.back().f32();
@@ -113,9 +114,10 @@ DeviceWeights::DeviceWeights(const TrainPlace& place, TrainedArrays arrays_given
   rounded_ = rounded(parameters_, "the weights in bf16");
 }
 
-kernels::TrainWeights DeviceWeights::frozen(const std::vector<float>& parameters) {
-  constexpr const char* kTeacher = "the teacher's weights";
-  DeviceBuffer masters = uploaded(parameters, kTeacher), narrow = rounded(masters, kTeacher);
+kernels::TrainWeights DeviceWeights::frozen(const std::vector<float>& parameters,
+                                            const std::vector<kernels::TrainMatrix>&) {
+  constexpr const char* kFrozen = "frozen weights";
+  DeviceBuffer masters = uploaded(parameters, kFrozen), narrow = rounded(masters, kFrozen);
   const kernels::TrainWeights weights = of(masters, narrow);
   constants_.push_back(std::move(masters));
   constants_.push_back(std::move(narrow));

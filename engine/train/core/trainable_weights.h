@@ -61,9 +61,11 @@ class TrainableWeights {
 
   /// The current weights, for passes.
   virtual kernels::TrainWeights weights() const = 0;
-  /// Other weights of the same layout, which stay constant: a frozen teacher's.
+  /// Weights that stay constant: a frozen teacher's.
   /// @param parameters  outlive this
-  virtual kernels::TrainWeights frozen(const std::vector<float>& parameters) = 0;
+  /// @param matrices    that products read; empty: the layout is that of the trained weights
+  virtual kernels::TrainWeights frozen(const std::vector<float>& parameters,
+                                       const std::vector<kernels::TrainMatrix>& matrices = {}) = 0;
   /// Constant values on the device, such as an embedding. @param values  outlive this
   virtual const float* constant(const std::vector<float>& values, const char* what) = 0;
 

@@ -48,7 +48,8 @@ void VocabRows::forward_backward(const TrainWeights& w,
     }
     ops.backward_input(device, type, w, m, d_logits_.data(), n_chunk,
                        static_cast<char*>(dx) + chunk * row_bytes);
-    ops.backward_weight(device, type, w, m, d_logits_.data(), from, n_chunk, gradient);
+    if (gradient)
+      ops.backward_weight(device, type, w, m, d_logits_.data(), from, n_chunk, gradient);
   }
 }
 

@@ -32,7 +32,8 @@ class VocabRows {
   /// @param x             [n_rows, width]
   /// @param known_logits  [n_rows, vocab_size] if they are known already; else null
   /// @param dx            [n_rows, width] the gradient of the losses
-  /// @param gradient      gradient of all weights, to which that of `m` is added
+  /// @param gradient      gradient of all weights, to which that of `m` is added; null: `m` is
+  ///                      frozen
   void forward_backward(const kernels::TrainWeights& w,
                         const kernels::TrainMatrix& m,
                         const void* x,

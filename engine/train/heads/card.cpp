@@ -12,20 +12,27 @@ namespace {
 std::string description_of(const HeadsRecipe& recipe, const HeadsConfig& c) {
   const std::string size =
       fmt::format("{:.2f} M parameters", static_cast<double>(c.n_params()) * 1e-6);
+  const std::string output =
+      c.target_output
+          ? fmt::format("the target's output matrix, of which they rank {} of {} tokens",
+                        c.n_outputs(), c.vocab_size)
+          : "an output matrix of its own";
   if (c.kind == HeadsKind::Medusa) {
     return fmt::format(
-        "Medusa heads for {}: {} of them, each of {} residual layer{} and an output matrix of its "
-        "own, {}. Head 1 predicts the token after the one that the target picks, and so on.",
-        c.base, c.n_heads, c.n_layers, c.n_layers == 1 ? "" : "s", size);
+        "Medusa heads for {}: {} of them, each of {} residual layer{} and {}, {}. Head 1 predicts "
+        "the token after the one that the target picks, and so on.",
+        c.base, c.n_heads, c.n_layers, c.n_layers == 1 ? "" : "s", output, size);
   }
   return fmt::format(
       "Chimera heads for {}: {} of them over an encoder of {}-grams ({}) and one transformer block "
-      "(width {}, feed-forward {}, {} heads). Their input is {}, {}. The rows of the block attend "
+      "(width {}, feed-forward {}, {} heads). Their input is {}; each ends in {}; {}. The rows of "
+      "the block attend "
       "to {} of the text.",
       c.base, c.n_heads, c.gram,
       recipe.finetune_first_layer ? "with its own embedding" : "on the target's embedding", c.dim,
       c.hidden_dim, c.n_attention_heads,
-      c.residual ? "the hidden state and the encoder's output" : "the encoder's output alone", size,
+      c.residual ? "the hidden state and the encoder's output" : "the encoder's output alone",
+      output, size,
       c.sees_committed_grams ? "the hidden states and the k-grams" : "the hidden states alone");
 }
 

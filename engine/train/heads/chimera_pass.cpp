@@ -24,7 +24,7 @@ class ChimeraPass final : public HeadsPass {
  public:
   ChimeraPass(const TrainDevice& on,
               const HeadsConfig& config,
-              const float* embedding,
+              const TargetMatrices& target,
               int max_rows);
 
   void forward_backward(const TrainWeights& w,
@@ -46,6 +46,8 @@ class ChimeraPass final : public HeadsPass {
   void forward(const TrainWeights& w);
   void encode(const TrainWeights& w);
   void join(int head);
+  const void* head_input(const TrainWeights& w, int head);
+  void backward_input(const TrainWeights& w, int head, float* gradient);
   void backward_head(const TrainWeights& w,
                      int head,
                      const HeadsLoss& loss,
@@ -72,8 +74,8 @@ class ChimeraPass final : public HeadsPass {
   }
   /// The index of the head's first row in the lists of all heads' rows.
   int first_of(int head) const { return first_of_[static_cast<std::size_t>(head)]; }
-  const kernels::TrainMatrix& output(int head) const {
-    return m_.output[static_cast<std::size_t>(head)];
+  TokenId token_of(std::int32_t row) const {
+    return c_.output_tokens.empty() ? row : c_.output_tokens[static_cast<std::size_t>(row)];
   }
   int head_width() const { return c_.residual ? 2 * c_.dim : c_.dim; }
   /// The address of f, or of its gradient, within the rows [hidden state, f] of a head's input.
@@ -94,7 +96,7 @@ class ChimeraPass final : public HeadsPass {
   std::vector<int> first_state_, first_of_;  // first state of each text; first row of each head
   std::vector<TokenId> grams_;               // [links, gram], oldest first; -1 before the text
 
-  const float* embedding_;                // [vocab_size, dim] the target's
+  const TargetMatrices of_target_;
   DeviceBuffer states_;                   // [states of all texts, dim] bf16
   DeviceBuffer state_, state_row_;        // for rows that are hidden states: the state, the row
   DeviceBuffer link_row_;                 // [links]
@@ -104,28 +106,33 @@ class ChimeraPass final : public HeadsPass {
   // They hold the hidden state and the row of f that the head reads, and the state that f is
   // trained towards.
   DeviceBuffer head_state_, head_row_, head_wanted_, target_, weight_, rank_;
-  DeviceBuffer gram_, silu_;               // [links, gram dim], [links, dim]
-  DeviceBuffer z_, encoded_;               // [links, dim] f32
-  DeviceBuffer f_, dx_, dx_rounded_;       // [rows, dim]
-  DeviceBuffer joined_, d_joined_;         // [a head's rows, head_width]
+  DeviceBuffer gram_, silu_;          // [links, gram dim], [links, dim]
+  DeviceBuffer z_, encoded_;          // [links, dim] f32
+  DeviceBuffer f_, dx_, dx_rounded_;  // [rows, dim]
+  DeviceBuffer joined_, d_joined_;    // [a head's rows, head_width]
+  // With the target's output matrix: the input of that matrix, a term of it, and its gradient
+  // [a head's rows, dim]; the hidden layer of a head [a head's rows, head_hidden_dim]
+  DeviceBuffer y_, term_, dy_, mixed_z_, mixed_, d_mixed_, d_mixed_z_;
+  DeviceBuffer
+      f_part_row_;  // for each row of a head, the row of f in joined_ as rows of dim numbers
   DeviceBuffer d_encoded_, d_silu_, d_z_;  // [links, dim]
   DeviceBuffer d_gram_;                    // [links, gram dim] f32
 };
 
 ChimeraPass::ChimeraPass(const TrainDevice& on,
                          const HeadsConfig& config,
-                         const float* embedding,
+                         const TargetMatrices& target,
                          int max_rows)
     : on_(on),
       c_(config),
       layout_(config),
       m_(config, layout_),
       max_rows_(on.padded(max_rows)),
-      vocab_(on, config.vocab_size, max_rows_),
+      vocab_(on, config.n_outputs(), max_rows_),
       rows_(config, max_rows_),
       kept_(on, encoder_of(config), max_rows_),
       block_(on, encoder_of(config), max_rows_),
-      embedding_(embedding) {
+      of_target_(target) {
   const std::int64_t n = max_rows_, wide = n * c_.dim, grams = n * c_.gram;
   const std::int64_t padding = std::int64_t{c_.n_heads} * (on.ops.row_multiple - 1);
   states_ = DeviceBuffer(on.device, 2 * wide, kStatesOfTarget);
@@ -136,6 +143,18 @@ ChimeraPass::ChimeraPass(const TrainDevice& on,
   for (DeviceBuffer* one : {&silu_, &dx_rounded_, &d_encoded_, &d_silu_, &d_z_})
     *one = on.typed(wide, kRowsOfHeads);
   for (DeviceBuffer* one : {&joined_, &d_joined_}) *one = on.typed(n * head_width(), kRowsOfHeads);
+  if (c_.target_output) {
+    const std::int64_t hidden = n * c_.head_hidden_dim;
+    for (DeviceBuffer* one : {&y_, &term_, &dy_}) *one = on.typed(wide, kRowsOfHeads);
+    for (DeviceBuffer* one : {&mixed_, &d_mixed_, &d_mixed_z_})
+      *one = on.typed(hidden, kRowsOfHeads);
+    mixed_z_ = on.f32(hidden, kRowsOfHeads);
+    const int parts = c_.residual ? 2 : 1;
+    std::vector<std::int32_t> f_part;
+    for (int row = 0; row < max_rows_; row++) f_part.push_back(parts * row + parts - 1);
+    f_part_row_ = on.f32(n, kRowsOfHeads);
+    on.upload(f_part_row_, f_part);
+  }
   gram_token_ = on.f32(grams, kGrams);
   gram_ = on.typed(grams * c_.dim, kGrams);
   if (!c_.own_embedding) return;
@@ -180,7 +199,7 @@ void ChimeraPass::read_heads(std::span<const HeadsText> texts, const HeadsLoss* 
       row.push_back(link.row);
       wanted.push_back(first + link.end());
       target.push_back(link.target());
-      weight.push_back(loss ? loss->of_head[k] : 0.0f);
+      weight.push_back(loss && target.back() >= 0 ? loss->of_head[k] : 0.0f);
     }
     const auto padded = static_cast<std::size_t>(first_of(head) + on_.padded(n_rows(head)));
     for (auto* list : {&state, &row, &wanted, &target}) list->resize(padded, 0);
@@ -220,7 +239,7 @@ void ChimeraPass::read(std::span<const HeadsText> texts, const HeadsLoss* loss) 
 
 void ChimeraPass::encode(const TrainWeights& w) {
   const float* embedding =
-      c_.own_embedding ? w.masters + layout_.at("embed_tokens.weight") : embedding_;
+      c_.own_embedding ? w.masters + layout_.at("embed_tokens.weight") : of_target_.embedding;
   const int n = on_.padded(n_links());
   on_.ops.copy_rows(on_.device, DType::F32, embedding, ids(gram_token_), on_.type, gram_.data(),
                     nullptr, c_.dim, n_links() * c_.gram, c_.dim);
@@ -249,20 +268,55 @@ void ChimeraPass::join(int head) {
   on_.clear_rows(joined_, n, on_.padded(n), head_width());
 }
 
+/// The input of the output matrix: [h, f], or h + f + W2 SiLU(W1 [h, f]) before the target's matrix.
+/// Without residual heads, h is left out.
+const void* ChimeraPass::head_input(const TrainWeights& w, int head) {
+  join(head);
+  if (!c_.target_output) return joined_.data();
+  const auto k = static_cast<std::size_t>(head);
+  const auto& [device, ops, type] = on_;
+  const int n = n_rows(head), padded = on_.padded(n), first = first_of(head);
+  const std::int64_t wide = std::int64_t{padded} * c_.dim;
+  ops.forward_silu(device, type, w, m_.first[k], joined_.data(), nullptr, nullptr, padded,
+                   mixed_z_.f32(), mixed_.data());
+  ops.forward(device, type, w, m_.second[k], mixed_.data(), padded, y_.data());
+  copy(DType::F32, f_, ids(head_row_) + first, type, term_.data(), nullptr, c_.dim, n);
+  on_.clear_rows(term_, n, padded, c_.dim);
+  ops.add(device, type, term_.data(), y_.data(), wide);
+  if (!c_.residual) return y_.data();
+  copy(DType::BF16, states_, ids(head_state_) + first, type, term_.data(), nullptr, c_.dim, n);
+  ops.add(device, type, term_.data(), y_.data(), wide);
+  return y_.data();
+}
+
+/// Backward of head_input() from dy_. Writes the gradient of f to term_.
+void ChimeraPass::backward_input(const TrainWeights& w, int head, float* gradient) {
+  const auto k = static_cast<std::size_t>(head);
+  const auto& [device, ops, type] = on_;
+  const int n = on_.padded(n_rows(head));
+  ops.backward_weight(device, type, w, m_.second[k], dy_.data(), mixed_.data(), n, gradient);
+  ops.backward_input(device, type, w, m_.second[k], dy_.data(), n, d_mixed_.data());
+  ops.silu_backward(device, type, mixed_z_.f32(), d_mixed_.data(), d_mixed_z_.data(),
+                    std::int64_t{n} * c_.head_hidden_dim);
+  ops.backward_weight(device, type, w, m_.first[k], d_mixed_z_.data(), joined_.data(), n, gradient);
+  ops.backward_input(device, type, w, m_.first[k], d_mixed_z_.data(), n, d_joined_.data());
+  copy(type, d_joined_, ids(f_part_row_), type, term_.data(), nullptr, c_.dim, n);
+  ops.add(device, type, dy_.data(), term_.data(), std::int64_t{n} * c_.dim);
+}
+
 /// Replaces each token of the text in a chain by the most likely token of the head before it.
 void ChimeraPass::guess(const TrainWeights& w) {
   for (int head = 0; head + 1 < c_.n_heads; head++) {
     forward(w);
-    join(head);
     const auto& links = rows_.of_head[static_cast<std::size_t>(head)];
-    vocab_.logits(w, output(head), joined_.data(), n_rows(head),
-                  [&](int first, int n, const float* logits) {
-                    std::vector<TokenId> tokens(static_cast<std::size_t>(n));
-                    on_.ops.argmax(on_.device, logits, n, c_.vocab_size, tokens.data());
+    vocab_.logits(m_.output_weights(w, of_target_.output), m_.output_of(head), head_input(w, head),
+                  n_rows(head), [&](int first, int n, const float* logits) {
+                    std::vector<std::int32_t> rows(static_cast<std::size_t>(n));
+                    on_.ops.argmax(on_.device, logits, n, c_.n_outputs(), rows.data());
                     // Any token will do for non-finite logits, because such a step is skipped.
                     for (int i = 0; i < n; i++)
-                      if (const TokenId token = tokens[static_cast<std::size_t>(i)]; token >= 0)
-                        rows_.feed(links[static_cast<std::size_t>(first + i)], token);
+                      if (const std::int32_t row = rows[static_cast<std::size_t>(i)]; row >= 0)
+                        rows_.feed(links[static_cast<std::size_t>(first + i)], token_of(row));
                   });
     read_grams();
   }
@@ -275,12 +329,17 @@ void ChimeraPass::backward_head(const TrainWeights& w,
                                 float* gradient,
                                 const HeadsLosses& losses) {
   const int n = n_rows(head), first = first_of(head);
-  join(head);
-  vocab_.forward_backward(w, output(head), joined_.data(), on_.padded(n), ids(target_) + first,
-                          weight_.f32() + first, d_joined_.data(), gradient, losses.loss_of(head));
+  const void* input = head_input(w, head);
+  vocab_.forward_backward(m_.output_weights(w, of_target_.output), m_.output_of(head), input,
+                          on_.padded(n), ids(target_) + first, weight_.f32() + first,
+                          c_.target_output ? dy_.data() : d_joined_.data(),
+                          c_.target_output ? nullptr : gradient, losses.loss_of(head));
+  if (c_.target_output) backward_input(w, head, gradient);
   on_.ops.feature_loss(on_.device, on_.type, f_.f32(), ids(head_row_) + first, states_.data(),
-                       ids(head_wanted_) + first, f_part(d_joined_), head_width(), loss.of_feature,
-                       dx_.f32(), losses.squares_of(head), n, c_.dim);
+                       ids(head_wanted_) + first,
+                       c_.target_output ? term_.data() : f_part(d_joined_),
+                       c_.target_output ? c_.dim : head_width(), loss.of_feature, dx_.f32(),
+                       losses.squares_of(head), n, c_.dim);
 }
 
 void ChimeraPass::backward_encoder(const TrainWeights& w, float* gradient) {
@@ -334,12 +393,11 @@ void ChimeraPass::rank(const TrainWeights& w,
   forward(w);
   auto* there = static_cast<std::int32_t*>(rank_.data());
   for (int head = 0; head < c_.n_heads; head++) {
-    join(head);
-    vocab_.logits(w, output(head), joined_.data(), n_rows(head),
-                  [&](int first, int n, const float* logits) {
+    vocab_.logits(m_.output_weights(w, of_target_.output), m_.output_of(head), head_input(w, head),
+                  n_rows(head), [&](int first, int n, const float* logits) {
                     const int at = first_of(head) + first;
                     on_.ops.target_ranks(on_.device, logits, ids(target_) + at, there + at, n,
-                                         c_.vocab_size, n_valid);
+                                         c_.n_outputs(), valid_outputs(c_, n_valid));
                   });
   }
   const int last = c_.n_heads - 1;
@@ -347,16 +405,19 @@ void ChimeraPass::rank(const TrainWeights& w,
   on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));
   for (int head = 0; head < c_.n_heads; head++)
     for (int row = 0; row < n_rows(head); row++)
-      ranks.add(head, found[static_cast<std::size_t>(first_of(head) + row)] - 1);
+      if (const std::int32_t rank = found[static_cast<std::size_t>(first_of(head) + row)]; rank > 0)
+        ranks.add(head, rank - 1);
+      else
+        ranks.add(head, kRanks);
 }
 
 }  // namespace
 
 std::unique_ptr<HeadsPass> make_chimera_pass(const TrainDevice& on,
                                              const HeadsConfig& config,
-                                             const float* embedding,
+                                             const TargetMatrices& target,
                                              int max_rows) {
-  return std::make_unique<ChimeraPass>(on, config, embedding, max_rows);
+  return std::make_unique<ChimeraPass>(on, config, target, max_rows);
 }
 
 }  // namespace engine

@@ -39,8 +39,8 @@ class ChimeraRows {
     TokenId token;  // last token of the k-gram
     /// Position of that token in the text.
     int end() const { return place + 1 + head; }
-    /// The token that the head should predict.
-    TokenId target() const { return text->tokens[static_cast<std::size_t>(end() + 1)]; }
+    /// The row, in the output matrix, of the token that the head should predict.
+    std::int32_t target() const { return text->row_of(end() + 1); }
   };
 
   /// @param max_rows  maximum rows of a pass

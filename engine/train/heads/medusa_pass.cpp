@@ -1,5 +1,5 @@
 // Medusa's heads: y = x + SiLU(W x + b) for each residual layer, then an output matrix for each
-// head. Rows are the places of the texts, concatenated; the heads do not depend on each other.
+// head, or the target's. Rows are the places of the texts, concatenated; the heads do not depend on each other.
 #include <string>
 
 #include "engine/train/core/vocab_rows.h"
@@ -14,9 +14,13 @@ using kernels::TrainWeights;
 
 class MedusaPass final : public HeadsPass {
  public:
-  MedusaPass(const TrainDevice& on, const HeadsConfig& config, int max_rows)
+  MedusaPass(const TrainDevice& on,
+             const HeadsConfig& config,
+             const TargetMatrices& target,
+             int max_rows)
       : on_(on),
-        vocab_(on, config.vocab_size, on.padded(max_rows)),
+        of_target_(target),
+        vocab_(on, config.n_outputs(), on.padded(max_rows)),
         c_(config),
         layout_(config),
         m_(config, layout_),
@@ -50,13 +54,11 @@ class MedusaPass final : public HeadsPass {
   const kernels::TrainMatrix& residual(int head, int layer) const {
     return m_.residual[static_cast<std::size_t>(head)][static_cast<std::size_t>(layer)];
   }
-  const kernels::TrainMatrix& output(int head) const {
-    return m_.output[static_cast<std::size_t>(head)];
-  }
   /// The index of a head's first row in [n_heads, n_padded].
   std::int64_t first_of(int head) const { return std::int64_t{head} * n_padded_; }
 
   const TrainDevice on_;
+  const TargetMatrices of_target_;
   VocabRows vocab_;
   const HeadsConfig c_;
   const HeadsLayout layout_;
@@ -64,7 +66,7 @@ class MedusaPass final : public HeadsPass {
   const int max_rows_;
   int n_ = 0, n_padded_ = 0;             // number of places of the texts; the same, padded
   std::vector<Bf16> hidden_;             // [n, dim] hidden states to upload
-  std::vector<TokenId> targets_;         // [n_heads, n_padded]; -1: none
+  std::vector<std::int32_t> targets_;    // [n_heads, n_padded] rows of the output; -1: none
   DeviceBuffer states_;                  // [n, dim] bf16
   DeviceBuffer target_, weight_, rank_;  // [n_heads, n_padded]
   std::vector<DeviceBuffer> z_;          // [layer][n_padded, dim] f32 before the SiLU
@@ -88,9 +90,8 @@ void MedusaPass::read(std::span<const HeadsText> texts) {
   for (int head = 0; head < c_.n_heads; head++) {
     for (const HeadsText& text : texts)
       for (int i = 0; i < text.n_places(0); i++)
-        targets_.push_back(i < text.n_places(head)
-                               ? text.tokens[static_cast<std::size_t>(text.n_prompt + 1 + i + head)]
-                               : -1);
+        targets_.push_back(i < text.n_places(head) ? text.row_of(text.n_prompt + 1 + i + head)
+                                                   : -1);
     targets_.resize(static_cast<std::size_t>(first_of(head + 1)), -1);
   }
   on_.upload(states_, hidden_);
@@ -141,9 +142,10 @@ void MedusaPass::forward_backward(const TrainWeights& w,
   on_.upload(weight_, weights);
   for (int head = 0; head < c_.n_heads; head++) {
     forward(w, head);
-    vocab_.forward_backward(w, output(head), y_.back().data(), n_padded_,
-                            ids(target_) + first_of(head), weight_.f32() + first_of(head),
-                            dy_.data(), gradient, losses.loss_of(head));
+    vocab_.forward_backward(m_.output_weights(w, of_target_.output), m_.output_of(head),
+                            y_.back().data(), n_padded_, ids(target_) + first_of(head),
+                            weight_.f32() + first_of(head), dy_.data(),
+                            c_.target_output ? nullptr : gradient, losses.loss_of(head));
     backward(w, head, gradient);
   }
 }
@@ -157,19 +159,19 @@ void MedusaPass::rank(const TrainWeights& w,
   auto* there = static_cast<std::int32_t*>(rank_.data());
   for (int head = 0; head < c_.n_heads; head++) {
     forward(w, head);
-    vocab_.logits(w, output(head), y_.back().data(), n_,
+    vocab_.logits(m_.output_weights(w, of_target_.output), m_.output_of(head), y_.back().data(), n_,
                   [&](int first, int n, const float* logits) {
                     const std::int64_t at = first_of(head) + first;
                     on_.ops.target_ranks(on_.device, logits, ids(target_) + at, there + at, n,
-                                         c_.vocab_size, n_valid);
+                                         c_.n_outputs(), valid_outputs(c_, n_valid));
                   });
   }
   std::vector<std::int32_t> found(targets_.size());
   on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));
   for (int head = 0; head < c_.n_heads; head++) {
     for (int row = 0; row < n_; row++) {
-      const std::int32_t rank = found[static_cast<std::size_t>(first_of(head) + row)];
-      if (rank > 0) ranks.add(head, rank - 1);
+      const auto i = static_cast<std::size_t>(first_of(head) + row);
+      if (targets_[i] != -1) ranks.add(head, found[i] > 0 ? found[i] - 1 : kRanks);
     }
   }
 }
@@ -178,8 +180,9 @@ void MedusaPass::rank(const TrainWeights& w,
 
 std::unique_ptr<HeadsPass> make_medusa_pass(const TrainDevice& on,
                                             const HeadsConfig& config,
+                                            const TargetMatrices& target,
                                             int max_rows) {
-  return std::make_unique<MedusaPass>(on, config, max_rows);
+  return std::make_unique<MedusaPass>(on, config, target, max_rows);
 }
 
 }  // namespace engine

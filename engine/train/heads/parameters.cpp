@@ -12,9 +12,9 @@ void check_trainable(const HeadsConfig& c) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorCode::BadInput, "heads: " + what);
   };
-  if (c.dim % 16 || c.vocab_size % 16) {
-    refuse("the target's width and vocabulary must be multiples of 16, found " +
-           std::to_string(c.dim) + " and " + std::to_string(c.vocab_size));
+  if (c.dim % 16 || c.n_outputs() % 16) {
+    refuse("the target's width and the number of ranked tokens must be multiples of 16, found " +
+           std::to_string(c.dim) + " and " + std::to_string(c.n_outputs()));
   }
   if (c.kind == HeadsKind::Medusa) return;
   if (c.n_attention_heads < 1 || c.dim % c.n_attention_heads || c.head_dim() % 16 ||
@@ -23,7 +23,8 @@ void check_trainable(const HeadsConfig& c) {
            " do not divide a width of " + std::to_string(c.dim) +
            " into multiples of 16, of at most 256");
   }
-  if (c.hidden_dim % 16) refuse("hidden_dim: expected a multiple of 16");
+  if (c.hidden_dim % 16 || c.head_hidden_dim % 16)
+    refuse("hidden_dim, head_hidden_dim: expected multiples of 16");
 }
 
 std::string residual_name(int head, int layer) {
@@ -34,6 +35,11 @@ std::string output_name(const HeadsConfig& c, int head) {
   return c.kind == HeadsKind::Medusa
              ? std::to_string(head) + "." + std::to_string(c.n_layers) + ".weight"
              : "heads." + std::to_string(head) + ".weight";
+}
+
+// The last matrix of a head of Chimera that the heads own.
+bool ends_a_head(const HeadsConfig& c, const std::string& name) {
+  return name.starts_with("heads.") && !(c.target_output && name.ends_with(".0.weight"));
 }
 
 // Copies the target's output matrix to a head. If the head's input is [hidden state, f], it gets
@@ -80,6 +86,12 @@ std::int64_t HeadsLayout::at(const std::string& name) const {
   return found->at;
 }
 
+int valid_outputs(const HeadsConfig& c, int n_valid) {
+  if (c.output_tokens.empty()) return n_valid;
+  return static_cast<int>(std::ranges::lower_bound(c.output_tokens, n_valid) -
+                          c.output_tokens.begin());
+}
+
 std::vector<float> initial_heads(const HeadsConfig& c,
                                  const std::vector<float>& output,
                                  const std::vector<float>& embedding,
@@ -87,8 +99,9 @@ std::vector<float> initial_heads(const HeadsConfig& c,
                                  std::uint64_t seed) {
   const HeadsLayout layout(c);
   const auto size = static_cast<std::size_t>(c.vocab_size) * static_cast<std::size_t>(c.dim);
-  ensure(output.size() == size && embedding.size() == size,
-         "output and embedding must have vocab_size * dim values");
+  ensure(
+      (c.target_output || output.size() == size) && (!c.own_embedding || embedding.size() == size),
+      "output and embedding must have vocab_size * dim values");
   std::vector<float> parameters(static_cast<std::size_t>(layout.n), 0.0f);
   const bool drawn = c.kind == HeadsKind::Chimera;
   for (const NamedPart& part : layout.parts) {
@@ -97,20 +110,20 @@ std::vector<float> initial_heads(const HeadsConfig& c,
       std::copy(embedding.begin(), embedding.end(), to);
     } else if (drawn && part.shape.size() == 1) {
       std::fill_n(to, part.shape[0], 1.0f);
-    } else if (drawn && !part.name.starts_with("heads.")) {
+    } else if (drawn && !ends_a_head(c, part.name)) {
       const bool into_stream = part.name.find("o_proj") != std::string::npos ||
                                part.name.find("down_proj") != std::string::npos;
       // The encoder of k-grams has no residual path, so its initial weights preserve the scale of
-      // the input.
-      const bool gram = part.name.starts_with("gram.");
-      const float scale = gram          ? 1.0f / std::sqrt(static_cast<float>(part.shape[1]))
+      // the input; so do the first matrices of heads.
+      const bool keeps = part.name.starts_with("gram.") || part.name.starts_with("heads.");
+      const float scale = keeps         ? 1.0f / std::sqrt(static_cast<float>(part.shape[1]))
                           : into_stream ? deviation / std::sqrt(2.0f)
                                         : deviation;
       for (std::int64_t i = 0; i < part.shape[0] * part.shape[1]; i++)
         to[i] = scale * initial_weight(seed, part.at + i);
     }
   }
-  for (int k = 0; k < c.n_heads; k++)
+  for (int k = 0; !c.target_output && k < c.n_heads; k++)
     fill_output(parameters.data() + layout.at(output_name(c, k)), output, c,
                 c.kind == HeadsKind::Chimera && c.residual);
   return parameters;
@@ -122,9 +135,16 @@ HeadsMatrices::HeadsMatrices(const HeadsConfig& c, const HeadsLayout& layout) {
     residual.emplace_back();
     for (int j = 0; medusa && j < c.n_layers; j++)
       residual.back().push_back({layout.at(residual_name(k, j)), c.dim, c.dim});
-    output.push_back(
-        {layout.at(output_name(c, k)), c.vocab_size, !medusa && c.residual ? 2 * c.dim : c.dim});
+    const int head_in = !medusa && c.residual ? 2 * c.dim : c.dim;
+    if (!c.target_output) {
+      output.push_back({layout.at(output_name(c, k)), c.vocab_size, head_in});
+    } else if (!medusa) {
+      const std::string head = "heads." + std::to_string(k);
+      first.push_back({layout.at(head + ".0.weight"), c.head_hidden_dim, head_in});
+      second.push_back({layout.at(head + ".1.weight"), c.dim, c.head_hidden_dim});
+    }
   }
+  of_target = {0, c.n_outputs(), c.dim};
   if (medusa) return;
   gram_in = {layout.at("gram.0.weight"), c.dim, c.gram * c.dim};
   gram_out = {layout.at("gram.1.weight"), c.dim, c.dim};
@@ -134,6 +154,8 @@ HeadsMatrices::HeadsMatrices(const HeadsConfig& c, const HeadsLayout& layout) {
 std::vector<kernels::TrainMatrix> HeadsMatrices::all() const {
   std::vector<kernels::TrainMatrix> all = output;
   for (const auto& of_head : residual) all.insert(all.end(), of_head.begin(), of_head.end());
+  all.insert(all.end(), first.begin(), first.end());
+  all.insert(all.end(), second.begin(), second.end());
   for (const BlockMatrices& m : encoder)
     all.insert(all.end(), {gram_in, gram_out, m.qkv, m.attn_out, m.gate_up, m.down});
   return all;

@@ -23,11 +23,16 @@ struct HeadsLayout {
   std::int64_t at(const std::string& name) const;
 };
 
+/// The number of rows of the output matrix whose tokens are below n_valid; they precede the others.
+int valid_outputs(const HeadsConfig& config, int n_valid);
+
 /// The initial weights. Medusa: residual layers are zero, so they return their input, and each head
 /// has a copy of the target's output matrix. Chimera: each head has two copies of that matrix, for
-/// the hidden state and for f; all other weights are random.
-/// @param output     [vocab_size, dim] the target's output matrix, f32
-/// @param embedding  [vocab_size, dim] the target's embedding
+/// the hidden state and for f; all other weights are random. Heads that end in the target's output
+/// matrix start as the same functions: Chimera's second matrices are zero.
+/// @param output     [vocab_size, dim] the target's output matrix, f32; read for heads with their
+///                   own
+/// @param embedding  [vocab_size, dim] the target's embedding; read for heads with their own
 std::vector<float> initial_heads(const HeadsConfig& config,
                                  const std::vector<float>& output,
                                  const std::vector<float>& embedding,
@@ -38,11 +43,22 @@ std::vector<float> initial_heads(const HeadsConfig& config,
 struct HeadsMatrices {
   /// @param layout  the layout of the same heads
   HeadsMatrices(const HeadsConfig& config, const HeadsLayout& layout);
-  /// All matrices in one list.
+  /// All matrices in one list, without the target's.
   std::vector<kernels::TrainMatrix> all() const;
+  /// The output matrix of a head, in output_weights().
+  const kernels::TrainMatrix& output_of(int head) const {
+    return output.empty() ? of_target : output[static_cast<std::size_t>(head)];
+  }
+  /// The weights that hold the heads' output matrices.
+  const kernels::TrainWeights& output_weights(const kernels::TrainWeights& own,
+                                              const kernels::TrainWeights& target) const {
+    return output.empty() ? target : own;
+  }
 
   std::vector<std::vector<kernels::TrainMatrix>> residual;  // Medusa: [head][layer]
-  std::vector<kernels::TrainMatrix> output;                 // [head]
+  std::vector<kernels::TrainMatrix> output;                 // [head]; empty: the target's
+  kernels::TrainMatrix of_target;                           // alone in an array
+  std::vector<kernels::TrainMatrix> first, second;          // [head] Chimera, before of_target
   kernels::TrainMatrix gram_in, gram_out;                   // Chimera
   std::vector<BlockMatrices> encoder;                       // Chimera: one
 };

@@ -2,6 +2,26 @@
 
 namespace engine {
 
+int HeadsText::n_targets(int head) const {
+  if (rows.empty()) return n_places(head);
+  int n = 0;
+  for (int i = 0; i < n_places(head); i++) n += row_of(n_prompt + 1 + i + head) >= 0;
+  return n;
+}
+
+std::vector<std::int32_t> output_rows_of(std::span<const TokenId> tokens,
+                                         const HeadsConfig& config) {
+  const std::vector<TokenId>& ranked = config.output_tokens;
+  std::vector<std::int32_t> rows;
+  if (ranked.empty()) return rows;
+  for (const TokenId token : tokens) {
+    const auto found = std::ranges::lower_bound(ranked, token);
+    const bool is_ranked = found != ranked.end() && *found == token;
+    rows.push_back(is_ranked ? static_cast<std::int32_t>(found - ranked.begin()) : kNotRanked);
+  }
+  return rows;
+}
+
 void HeadsSums::operator+=(const HeadsSums& other) {
   for (std::size_t k = 0; k < loss.size(); k++) {
     loss[k] += other.loss[k];
@@ -60,10 +80,10 @@ std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> tex
 
 std::unique_ptr<HeadsPass> make_heads_pass(const TrainDevice& on,
                                            const HeadsConfig& config,
-                                           const float* embedding,
+                                           const TargetMatrices& target,
                                            int max_rows) {
-  if (config.kind == HeadsKind::Medusa) return make_medusa_pass(on, config, max_rows);
-  return make_chimera_pass(on, config, embedding, max_rows);
+  if (config.kind == HeadsKind::Medusa) return make_medusa_pass(on, config, target, max_rows);
+  return make_chimera_pass(on, config, target, max_rows);
 }
 
 }  // namespace engine

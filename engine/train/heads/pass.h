@@ -23,17 +23,32 @@
 
 namespace engine {
 
+/// The row of a token that the heads do not rank.
+inline constexpr std::int32_t kNotRanked = -2;
+
 /// A training text of draft heads.
 struct HeadsText {
   std::span<const TokenId> tokens;
   std::span<const Bf16> hidden;  // [tokens - 1, dim]
   int n_prompt = 0;
+  // [tokens] the tokens' rows in the heads' output matrix, or kNotRanked; empty: row i is token i
+  std::span<const std::int32_t> rows = {};
 
-  /// Number of places at which a head has a target.
+  /// Number of places of a head: each has a token that the head should predict.
   int n_places(int head) const {
     return std::max(0, static_cast<int>(tokens.size()) - 1 - n_prompt - head);
   }
+  /// The row of token i in the output matrix, or kNotRanked.
+  std::int32_t row_of(int i) const {
+    return rows.empty() ? tokens[static_cast<std::size_t>(i)] : rows[static_cast<std::size_t>(i)];
+  }
+  /// Number of a head's places whose token the heads rank: only these have a loss.
+  int n_targets(int head) const;
 };
+
+/// The rows of tokens in the heads' output matrix, or kNotRanked; empty if row i is token i.
+std::vector<std::int32_t> output_rows_of(std::span<const TokenId> tokens,
+                                         const HeadsConfig& config);
 
 /// Weights of the parts of the loss.
 struct HeadsLoss {
@@ -45,7 +60,7 @@ struct HeadsLoss {
 /// Sums of the losses of one or several passes.
 struct HeadsSums {
   std::vector<double> loss;     // [n_heads] sum of -log p over the rows of a head
-  std::vector<std::int64_t> n;  // [n_heads] rows in that sum
+  std::vector<std::int64_t> n;  // [n_heads] rows in that sum, whose target is ranked
   double feature = 0;           // sum of the squares of f - h
   std::int64_t n_feature = 0;   // elements in that sum
   /// Sets all sums to zero.
@@ -58,7 +73,7 @@ struct HeadsSums {
 inline constexpr int kRanks = 10;
 
 /// For each head, counts of the ranks that targets have in its distribution. The most likely token
-/// has rank 0.
+/// has rank 0; a token that the heads do not rank has a rank above all.
 struct HeadsRanks {
   std::vector<std::array<std::int64_t, kRanks>> hits;  // [n_heads] rows by rank of their target
   std::vector<std::int64_t> n;                         // [n_heads] all rows
@@ -115,23 +130,29 @@ std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> tex
                                                   const HeadsConfig& config,
                                                   int max_rows);
 
+/// The target's matrices on the device, which stay constant.
+struct TargetMatrices {
+  const float* embedding = nullptr;  // [vocab_size, dim], for heads without their own embedding
+  kernels::TrainWeights output;      // [n_outputs, dim], for heads without their own outputs
+};
+
 /// Makes the pass for a kind of heads. Allocates all its memory.
-/// @param on         its device outlives the pass
-/// @param embedding  [vocab_size, dim] the target's embedding on the device, for heads that have no
-///                   embedding of their own; outlives the pass
-/// @param max_rows   maximum rows of a call
+/// @param on        its device outlives the pass
+/// @param target    outlives the pass
+/// @param max_rows  maximum rows of a call
 std::unique_ptr<HeadsPass> make_heads_pass(const TrainDevice& on,
                                            const HeadsConfig& config,
-                                           const float* embedding,
+                                           const TargetMatrices& target,
                                            int max_rows);
 /// The pass of Medusa's heads; as make_heads_pass().
 std::unique_ptr<HeadsPass> make_medusa_pass(const TrainDevice& on,
                                             const HeadsConfig& config,
+                                            const TargetMatrices& target,
                                             int max_rows);
 /// The pass of Chimera's heads; as make_heads_pass().
 std::unique_ptr<HeadsPass> make_chimera_pass(const TrainDevice& on,
                                              const HeadsConfig& config,
-                                             const float* embedding,
+                                             const TargetMatrices& target,
                                              int max_rows);
 
 /// Descriptions of the passes' memory for Ops::allocate.

@@ -21,6 +21,15 @@ void read_chimera(RecipeFields& fields, HeadsRecipe& r) {
   fields.read("init_deviation", r.init_deviation, 1e-6, 1);
 }
 
+void read_output(RecipeFields& fields, HeadsRecipe& r) {
+  std::string output = "own";
+  fields.read("output", output, {"own", "target"});
+  r.target_output = output == "target";
+  if (!r.target_output) return;
+  fields.read("output_tokens", r.output_tokens, 0, 1 << 24);
+  if (r.kind == HeadsKind::Chimera) fields.read("head_hidden_dim", r.head_hidden_dim, 16, 32768);
+}
+
 void read_run(RecipeFields& fields, HeadsRecipe& r) {
   fields.read("batch_texts", r.batch_texts, 1, 4096);
   read_optimisation(fields, r);
@@ -58,8 +67,13 @@ HeadsRecipe heads_recipe_from(const std::string& text, HeadsKind kind, const std
     fields.read("layers", r.layers, 1, 16);
   else
     read_chimera(fields, r);
+  read_output(fields, r);
   read_run(fields, r);
   fields.refuse_others();
+  if (r.output_tokens % 16 != 0)
+    throw Error(ErrorCode::BadInput, path + ": output_tokens: found " +
+                                         std::to_string(r.output_tokens) +
+                                         ", expected a multiple of 16");
   if (r.epochs == 0 && r.minutes == 0)
     throw Error(ErrorCode::BadInput, path + ": epochs, minutes: one of them must be above 0");
   return r;
@@ -90,6 +104,10 @@ std::string to_json(const HeadsRecipe& r) {
                    {"self_fed", r.self_fed},
                    {"init_deviation", r.init_deviation}});
   }
+  if (r.target_output) {
+    object.update({{"output", "target"}, {"output_tokens", r.output_tokens}});
+    if (r.kind == HeadsKind::Chimera) object["head_hidden_dim"] = r.head_hidden_dim;
+  }
   object["batch_texts"] = r.batch_texts;
   write_optimisation(object, r, {{"epochs", r.epochs}, {"minutes", r.minutes}},
                      {{"probe_steps", r.probe_steps}, {"hidden_megabytes", r.hidden_megabytes}});
@@ -119,6 +137,7 @@ HeadsConfig heads_config(const HeadsRecipe& r, const ModelConfig& target) {
   c.n_heads = r.heads;
   c.dim = target.dim;
   c.vocab_size = target.vocab_size;
+  c.target_output = r.target_output;
   c.n_layers = r.layers;
   c.gram = r.gram;
   c.residual = r.residual;
@@ -126,6 +145,7 @@ HeadsConfig heads_config(const HeadsRecipe& r, const ModelConfig& target) {
   c.sees_committed_grams = r.sees_committed_grams;
   c.hidden_dim = r.hidden_dim > 0 ? r.hidden_dim : target.hidden_dim;
   c.n_attention_heads = r.attention_heads > 0 ? r.attention_heads : target.n_heads;
+  if (r.target_output && r.kind == HeadsKind::Chimera) c.head_hidden_dim = r.head_hidden_dim;
   c.norm_eps = target.norm_eps;
   c.rope_theta = target.rope.theta;
   return c;

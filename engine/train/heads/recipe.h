@@ -19,8 +19,12 @@ struct HeadsRecipe {
 
   HeadsKind kind = HeadsKind::Medusa;
   int heads = 4;
-  double head_decay = 1;  // the loss of head k has the weight head_decay^k
-  int layers = 1;         // Medusa: residual layers
+  double head_decay = 1;       // the loss of head k has the weight head_decay^k
+  int layers = 1;              // Medusa: residual layers
+  bool target_output = false;  // the heads end in the target's output matrix, which stays as it is
+  // with target_output: the number of tokens that the heads rank, the most frequent ones in the
+  // answers; 0: all
+  int output_tokens = 0;
   // Chimera
   int gram = 3;
   bool residual = true;               // true: a head's input includes the hidden state
@@ -28,6 +32,7 @@ struct HeadsRecipe {
   bool sees_committed_grams = true;   // false: chains attend only to hidden states of the text
   int hidden_dim = 0;                 // of the encoder; 0: the target's
   int attention_heads = 0;            // of the encoder; 0: the target's
+  int head_hidden_dim = 64;           // with target_output: of each head
   double feature_weight = 1;          // weight of the mean square of f - h
   bool self_fed = false;              // chains hold the heads' own guesses instead of the text
   double init_deviation = 0.02;
@@ -56,7 +61,7 @@ struct HeadsRecipe {
 HeadsRecipe heads_recipe_from(const std::string& json, HeadsKind kind, const std::string& path);
 /// Reads and parses a file. @throws as heads_recipe_from()
 HeadsRecipe read_heads_recipe(const std::string& path, HeadsKind kind);
-/// The recipe as JSON with every field; parsing it gives the same recipe.
+/// The recipe as JSON with every field that applies; parsing it gives the same recipe.
 std::string to_json(const HeadsRecipe& recipe);
 
 /// The part of any recipe about texts that a target writes.
@@ -69,7 +74,8 @@ struct OutputsRecipe {
 /// @throws Error(BadInput)  also if the recipe has no such part
 OutputsRecipe read_outputs_recipe(const std::string& path);
 
-/// The shape of the recipe's heads for a target.
+/// The shape of the recipe's heads for a target, without the list of ranked tokens, which depends on
+/// the texts.
 HeadsConfig heads_config(const HeadsRecipe& recipe, const ModelConfig& target);
 
 }  // namespace engine

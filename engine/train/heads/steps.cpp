@@ -34,10 +34,13 @@ HeadsSteps::HeadsSteps(const HeadsRunShape& shape, const TrainPlace& place, Trai
       weights_->on_cpu() ? kCpuPassRows : std::min(kDevicePassRows, of_a_step),
       shape.longest_rows));
   const bool reads_target = config_.kind == HeadsKind::Chimera && !config_.own_embedding;
-  const float* embedding =
-      reads_target ? weights_->constant(shape.embedding, "the target's embeddings") : nullptr;
+  TargetMatrices target;
+  if (reads_target)
+    target.embedding = weights_->constant(shape.embedding, "the target's embeddings");
+  if (config_.target_output)
+    target.output = weights_->frozen(shape.output, {{0, config_.n_outputs(), config_.dim}});
   for (int shard = 0; shard < weights_->n_shards(); shard++)
-    passes_.push_back(make_heads_pass(weights_->device(shard), config_, embedding, pass_rows_));
+    passes_.push_back(make_heads_pass(weights_->device(shard), config_, target, pass_rows_));
 }
 
 // On the CPU each pass has a block of losses, which are summed pass by pass. On a CUDA device all
@@ -88,12 +91,14 @@ HeadsSums HeadsSteps::sums_of(const std::vector<LossBlock>& blocks, const float*
       const auto k = static_cast<std::size_t>(head);
       for (std::int64_t row = 0; row < block.n_rows; row++) sums.loss[k] += *losses++;
       for (const auto pass : block.passes)
-        for (const HeadsText& text : pass) sums.n[k] += text.n_places(head);
+        for (const HeadsText& text : pass) {
+          sums.n[k] += text.n_targets(head);
+          if (config_.kind == HeadsKind::Chimera)
+            sums.n_feature += std::int64_t{text.n_places(head)} * config_.dim;
+        }
     }
     while (losses < end) sums.feature += *losses++;
   }
-  if (config_.kind == HeadsKind::Chimera)
-    for (const std::int64_t n : sums.n) sums.n_feature += n * config_.dim;
   return sums;
 }
 

@@ -6,9 +6,11 @@
 
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/train/heads/card.h"
 #include "engine/train/run/checkpoint.h"
+#include "engine/train/run/frequent_tokens.h"
 #include "engine/train/run/training_loop.h"
 
 namespace engine {
@@ -33,13 +35,26 @@ OutputsPlan probe_plan(const HeadsRecipe& recipe) {
   return plan;
 }
 
-HeadsData data_of(const HeadsTarget& target) {
-  HeadsData data{.target = target.model, .output = {}, .embedding = {}, .texts = {}, .probes = {}};
-  data.embedding = f32_of(target.files.tensors->read("model.embed_tokens.weight"));
-  data.output = target.files.config.tied_embeddings
-                    ? data.embedding
-                    : f32_of(target.files.tensors->read("lm_head.weight"));
-  return data;
+void refuse_many_outputs(const std::string& path,
+                         const HeadsRecipe& recipe,
+                         const HeadsConfig& config) {
+  if (recipe.output_tokens <= config.vocab_size) return;
+  throw Error(ErrorCode::BadInput, path + ": output_tokens: found " +
+                                       std::to_string(recipe.output_tokens) +
+                                       ", expected at most the target's vocabulary, " +
+                                       std::to_string(config.vocab_size));
+}
+
+/// Chooses the tokens that the heads rank, and reads the target's matrices.
+void read_target(const HeadsTarget& target,
+                 const HeadsRecipe& recipe,
+                 HeadsConfig& config,
+                 HeadsData& data) {
+  if (recipe.output_tokens > 0)
+    config.output_tokens = frequent_tokens(data.texts, config.vocab_size, recipe.output_tokens);
+  data.output = f32_of(output_rows(target.files, config.output_tokens));
+  if (config.kind == HeadsKind::Chimera)
+    data.embedding = f32_of(target.files.tensors->read("model.embed_tokens.weight"));
 }
 
 void write_heads_directory(const HeadsRequest& request,
@@ -124,6 +139,7 @@ HeadsTraining make_heads(const HeadsRequest& request,
   training.recipe = read_heads_recipe(request.recipe, request.kind);
   training.config = heads_config(training.recipe, target.files.config);
   training.config.base = target.files.name;
+  refuse_many_outputs(request.recipe, training.recipe, training.config);
   const HeadsLayout fits(training.config);  // throws for a bad shape before the long work begins
   make_directory(request.out);
   // Refuses a checkpoint of another recipe before the target writes texts.
@@ -141,10 +157,11 @@ HeadsTraining make_heads(const HeadsRequest& request,
   if (!make_own_texts(writer, probes, probe_path, probes.chat ? request.data : std::string(),
                       request.resume, callbacks))
     return training;
-  HeadsData data = data_of(target);
+  HeadsData data{.target = target.model, .output = {}, .embedding = {}, .texts = {}, .probes = {}};
   data.texts = read_own_outputs(texts, training.recipe.outputs, &writer);
   data.probes = read_own_outputs(probe_path, probes, &writer);
   training.n_prompts = static_cast<int>(data.probes.size());
+  read_target(target, training.recipe, training.config, data);
   TrainOptions options;
   options.n_threads = request.n_threads;
   options.resume = request.resume;

@@ -34,6 +34,14 @@ std::vector<OwnOutput> usable(const std::vector<OwnOutput>& texts) {
   return kept;
 }
 
+// The rows of each text's tokens, as HeadsText::rows.
+std::vector<std::vector<std::int32_t>> output_rows_of(const std::vector<OwnOutput>& texts,
+                                                      const HeadsConfig& config) {
+  std::vector<std::vector<std::int32_t>> rows;
+  for (const OwnOutput& text : texts) rows.push_back(output_rows_of(text.tokens, config));
+  return rows;
+}
+
 // Number of training places in all epochs of the recipe.
 std::int64_t tokens_of(const HeadsRecipe& recipe, const std::vector<OwnOutput>& texts) {
   std::int64_t places = 0;
@@ -62,8 +70,10 @@ class HeadsRun {
   TrainProgress update(std::int64_t step, double lr);
   void report_losses(const HeadsSums& sums, TrainProgress& progress) const;
   HeadsRanks ranks_of(int n_probes);
-  HeadsText read(const OwnOutput& text, std::span<const Bf16> hidden) const {
-    return {text.tokens, hidden, text.n_prompt};
+  HeadsText read(const OwnOutput& text,
+                 std::span<const Bf16> hidden,
+                 std::span<const std::int32_t> rows = {}) const {
+    return {text.tokens, hidden, text.n_prompt, rows};
   }
   void save();
 
@@ -73,6 +83,7 @@ class HeadsRun {
   const Compute compute_;
   const HeadsLayout layout_;
   const std::vector<OwnOutput> texts_, probes_;
+  const std::vector<std::vector<std::int32_t>> rows_, probe_rows_;  // as HeadsText::rows, by text
   HiddenStates hidden_, probe_hidden_;
   ShuffledOrder order_;
   TrainingLoop loop_;
@@ -100,6 +111,8 @@ HeadsRun::HeadsRun(const HeadsRecipe& recipe,
       layout_(config),
       texts_(usable(data.texts)),
       probes_(usable(data.probes)),
+      rows_(output_rows_of(texts_, config)),
+      probe_rows_(output_rows_of(probes_, config)),
       hidden_(data.target, texts_, static_cast<std::int64_t>(recipe.hidden_megabytes * 1e6)),
       probe_hidden_(data.target, probes_, static_cast<std::int64_t>(recipe.hidden_megabytes * 1e6)),
       order_(texts_.size(), recipe.seed),
@@ -121,7 +134,7 @@ HeadsRun::HeadsRun(const HeadsRecipe& recipe,
 }
 
 HeadsRunShape HeadsRun::shape() const {
-  HeadsRunShape shape{.config = config_, .embedding = data_.embedding};
+  HeadsRunShape shape{.config = config_, .embedding = data_.embedding, .output = data_.output};
   shape.batch_texts = recipe_.batch_texts;
   for (const auto* texts : {&texts_, &probes_}) {
     for (const OwnOutput& text : *texts) {
@@ -153,14 +166,16 @@ std::vector<int> HeadsRun::next_texts() {
   return texts;
 }
 
-// The weights of the losses: the loss of a head is the mean over its rows in the step.
+// The weights of the losses: the loss of a head is the mean over its targets in the step.
 HeadsLoss HeadsRun::loss_of(std::span<const HeadsText> texts) const {
   HeadsLoss loss;
   std::int64_t n_rows = 0;
   for (int head = 0; head < config_.n_heads; head++) {
     std::int64_t n = 0;
-    for (const HeadsText& text : texts) n += text.n_places(head);
-    n_rows += n;
+    for (const HeadsText& text : texts) {
+      n += text.n_targets(head);
+      n_rows += text.n_places(head);
+    }
     const double counts = std::pow(recipe_.head_decay, head);
     loss.of_head.push_back(n ? static_cast<float>(counts / static_cast<double>(n)) : 0.0f);
   }
@@ -193,7 +208,8 @@ TrainProgress HeadsRun::update(std::int64_t step, double lr) {
   std::vector<HeadsText> texts;
   TrainProgress progress;
   for (const int text : chosen) {
-    texts.push_back(read(texts_[static_cast<std::size_t>(text)], hidden_.of(text)));
+    const auto i = static_cast<std::size_t>(text);
+    texts.push_back(read(texts_[i], hidden_.of(text), rows_[i]));
     progress.tokens += texts.back().n_places(0);
   }
   HeadsSums sums(config_.n_heads);
@@ -216,8 +232,10 @@ HeadsRanks HeadsRun::ranks_of(int n_probes) {
     chosen.push_back(i);
   probe_hidden_.load(chosen);
   std::vector<HeadsText> texts;
-  for (const int i : chosen)
-    texts.push_back(read(probes_[static_cast<std::size_t>(i)], probe_hidden_.of(i)));
+  for (const int text : chosen) {
+    const auto i = static_cast<std::size_t>(text);
+    texts.push_back(read(probes_[i], probe_hidden_.of(text), probe_rows_[i]));
+  }
   HeadsRanks ranks(config_.n_heads);
   steps_->rank(texts, data_.target.vocab_size(), ranks);
   return ranks;

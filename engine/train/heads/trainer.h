@@ -18,7 +18,8 @@ namespace engine {
 /// Training and probe texts, and the target.
 struct HeadsData {
   Model& target;
-  std::vector<float> output, embedding;  // the target's matrices, [vocab_size, dim] f32
+  // the target's matrices in f32, as the heads read them: [n_outputs, dim], [vocab_size, dim]
+  std::vector<float> output, embedding;
   std::vector<OwnOutput> texts, probes;
 };
 

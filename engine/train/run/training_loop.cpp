@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/types.h"
+#include "engine/train/core/training_log.h"
 #include "engine/train/run/run_parts.h"
-#include "engine/train/run/training_log.h"
 
 namespace engine {
 namespace {

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "tests/support/models/model_files.h"
+#include "tests/support/models/random_models.h"
 
 namespace engine::test {
 namespace {
@@ -152,6 +154,88 @@ INSTANTIATE_TEST_SUITE_P(Of,
 
 // Fields of Chimera's encoder.
 class EncoderFields : public HeadsDirectory {};
+
+// Heads that end in the target's output matrix and rank some tokens.
+class HeadsOnTarget : public HeadsDirectory {
+ protected:
+  HeadsOnTarget() {
+    config_.target_output = true;
+    config_.output_tokens = {0, 3, 4, 17, 39};
+    if (GetParam() == HeadsKind::Chimera) config_.head_hidden_dim = 8;
+    write(config_);
+  }
+  /// A target with a matrix of ascending numbers.
+  static ModelFiles target() {
+    ModelFiles files = target_of();
+    const auto tensors = std::make_shared<MemoryTensors>();
+    MemoryTensors::Entry& output = tensors->entries["lm_head.weight"];
+    output.shape = {40, 16};
+    for (int i = 0; i < 40 * 16; i++) output.data.push_back(static_cast<float>(i));
+    files.config.tied_embeddings = false;
+    files.tensors = tensors;
+    return files;
+  }
+  std::string refused_tokens(std::vector<TokenId> tokens) {
+    config_.output_tokens = std::move(tokens);
+    write(config_);
+    return refused(good_);
+  }
+  HeadsConfig config_ = config_of(GetParam());
+};
+
+TEST_P(HeadsOnTarget, are_read_back_with_rows_of_the_target) {
+  const ModelFiles target = HeadsOnTarget::target();
+  const HeadsFiles files = open_heads(dir_.path(), &target);
+  EXPECT_TRUE(files.config.target_output);
+  EXPECT_EQ(files.config.output_tokens, config_.output_tokens);
+  EXPECT_EQ(files.config.n_outputs(), 5);
+  EXPECT_EQ(files.config.head_hidden_dim, config_.head_hidden_dim);
+  EXPECT_THAT(files.notices, IsEmpty());
+  const std::vector<float> rows = f32_of(files.tensors->read(kTargetOutput));
+  ASSERT_EQ(rows.size(), 5u * 16);
+  for (std::size_t i = 0; i < rows.size(); i++)
+    EXPECT_EQ(rows[i],
+              static_cast<float>(config_.output_tokens[i / 16] * 16) + static_cast<float>(i % 16));
+  EXPECT_EQ(files.tensors->stored(kOutputTokens).bytes.size(), 20u);
+  EXPECT_FALSE(open_heads(dir_.path(), nullptr).tensors->has(kTargetOutput));
+  config_.output_tokens.clear();
+  write(config_);
+  EXPECT_EQ(open_heads(dir_.path(), &target).config.n_outputs(), 40);
+}
+
+TEST_P(HeadsOnTarget, invalid_output_tokens_are_refused) {
+  EXPECT_THAT(refused_tokens({3, 3}), AllOf(HasSubstr("element 1"), HasSubstr("found 3")));
+  EXPECT_THAT(refused_tokens({4, 3}), AllOf(HasSubstr("element 1"), HasSubstr("ascending")));
+  EXPECT_THAT(refused_tokens({-1, 3}), AllOf(HasSubstr("element 0"), HasSubstr("found -1")));
+  EXPECT_THAT(refused_tokens({3, 40}), AllOf(HasSubstr("found 40"), HasSubstr("39")));
+  EXPECT_THAT(refused_tokens(std::vector<TokenId>(41)), HasSubstr("[41]"));
+}
+
+TEST_P(HeadsOnTarget, outputs_of_another_kind_are_refused) {
+  EXPECT_THAT(refused(with("output", "\"both\"")), HasSubstr("own or target"));
+  EXPECT_THAT(refused(with("output", "\"own\"")), HasSubstr("output_tokens"));
+  if (GetParam() == HeadsKind::Chimera) {
+    EXPECT_THAT(refused(with("head_intermediate_size", "0")), HasSubstr("head_intermediate_size"));
+  }
+  // Output matrices of the heads' own beside "output": "target".
+  const std::string on_target = good_;
+  write(config_of(GetParam()));
+  EXPECT_THAT(refused(on_target), AllOf(HasSubstr("[40, "), HasSubstr("no output matrix")));
+}
+
+TEST_P(HeadsOnTarget, a_float_tensor_of_tokens_is_refused) {
+  std::string file = read_file(dir_ / "model.safetensors");
+  const std::size_t at = file.find("\"I32\"");
+  ASSERT_NE(at, std::string::npos);
+  file.replace(at, 5, "\"F32\"");
+  write_file(dir_ / "model.safetensors", file);
+  EXPECT_THAT(refused(good_), AllOf(HasSubstr("output_tokens"), HasSubstr("I32")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of,
+                         HeadsOnTarget,
+                         testing::Values(HeadsKind::Medusa, HeadsKind::Chimera),
+                         [](const auto& kind) { return std::string(name_of(kind.param)); });
 
 TEST_P(EncoderFields, invalid_fields_are_named) {
   const std::pair<const char*, const char*> cases[] = {{"gram", "0"},

@@ -1,10 +1,12 @@
 // Compares draft heads with plain loops in double precision, and the encoder's cache with full
 // recomputation. Heads are scaled with their target.
 #include <cmath>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/model/gram_cache.h"
 #include "tests/support/models/lane.h"
 #include "tests/support/models/random_models.h"
@@ -37,6 +39,29 @@ HeadsConfig chimera_config() {
   return config;
 }
 
+/// Heads that end in the target's output matrix, of every third token or of all.
+HeadsConfig with_target_output(HeadsConfig config, bool every_third) {
+  config.target_output = true;
+  if (config.kind == HeadsKind::Chimera) config.head_hidden_dim = 24;
+  for (TokenId token = 1; every_third && token < kVocab; token += 3)
+    config.output_tokens.push_back(token);
+  return config;
+}
+
+/// The same heads with output matrices of their own and with the target's.
+std::vector<HeadsConfig> output_forms(const HeadsConfig& config) {
+  return {config, with_target_output(config, false), with_target_output(config, true)};
+}
+
+ModelFiles target_files() {
+  ModelConfig config = odd_config();
+  config.dim = kDim;
+  config.n_layers = 1;
+  config.n_heads = config.n_kv_heads = 4;
+  config.head_dim = 12;
+  return random_model("target", config, 3).files();
+}
+
 /// Random heads, large enough that their output depends on their input.
 HeadsFiles heads_of(const HeadsConfig& config, std::uint64_t seed = 5) {
   const auto small = random_heads(config, seed);
@@ -53,16 +78,9 @@ HeadsFiles heads_of(const HeadsConfig& config, std::uint64_t seed = 5) {
   files.path = files.name = "heads";
   files.config = config;
   files.tensors = tensors;
+  if (config.target_output)
+    files.tensors = engine::with_target_output(tensors, config, target_files());
   return files;
-}
-
-ModelFiles target_files() {
-  ModelConfig config = odd_config();
-  config.dim = kDim;
-  config.n_layers = 1;
-  config.n_heads = config.n_kv_heads = 4;
-  config.head_dim = 12;
-  return random_model("target", config, 3).files();
 }
 
 HeadsOptions options_of(DType dtype, const ModelScale& scale = {}) {
@@ -114,17 +132,30 @@ double silu(double x) {
   return x / (1 + std::exp(-x));
 }
 
+/// Logits from the input of the target's output matrix: -inf for tokens that the heads do not rank.
+Vector target_logits(const HeadsFiles& files, const Vector& x) {
+  const Vector ranked = product(files, kTargetOutput, x);
+  if (files.config.output_tokens.empty()) return ranked;
+  Vector all(kVocab, -INFINITY);
+  for (std::size_t i = 0; i < ranked.size(); i++)
+    all[static_cast<std::size_t>(files.config.output_tokens[i])] = ranked[i];
+  return all;
+}
+
 void expect_close(std::span<const float> found, const Vector& expected) {
   ASSERT_EQ(found.size(), expected.size());
   double largest = 0;
-  for (const double value : expected) largest = std::max(largest, std::abs(value));
-  // Sums of up to 240 f32 terms of mixed sign through at most six products.
+  for (const double value : expected)
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  // Sums of up to 240 f32 terms of mixed sign through at most seven products.
   for (std::size_t i = 0; i < found.size(); i++)
-    ASSERT_NEAR(static_cast<double>(found[i]), expected[i], 3e-5 * largest) << i;
+    if (std::isinf(expected[i]))
+      ASSERT_EQ(static_cast<double>(found[i]), expected[i]) << i;
+    else
+      ASSERT_NEAR(static_cast<double>(found[i]), expected[i], 3e-5 * largest) << i;
 }
 
-TEST(MedusaHeads, logits_equal_plain_loops) {
-  const HeadsFiles files = heads_of(medusa_config());
+void expect_medusa_logits(const HeadsFiles& files) {
   const std::vector<float> hidden = states(1, 7);
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     SCOPED_TRACE(ops->name);
@@ -141,7 +172,8 @@ TEST(MedusaHeads, logits_equal_plain_loops) {
         for (std::size_t i = 0; i < x.size(); i++) x[i] += silu(z[i]);
       }
       expect_close(std::span(logits).subspan(static_cast<std::size_t>(k) * kVocab, kVocab),
-                   product(files, at + "2.weight", x));
+                   files.config.target_output ? target_logits(files, x)
+                                              : product(files, at + "2.weight", x));
     }
     // Computing only the first heads gives the same bits.
     const std::vector<float> two = heads->logits(hidden, 2);
@@ -149,16 +181,23 @@ TEST(MedusaHeads, logits_equal_plain_loops) {
   }
 }
 
+TEST(MedusaHeads, logits_equal_plain_loops) {
+  for (const HeadsConfig& config : output_forms(medusa_config()))
+    expect_medusa_logits(heads_of(config));
+}
+
 TEST(MedusaHeads, heads_scaled_with_their_target_give_the_same_bits) {
-  const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 8);
-  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
-    const auto plain = load_medusa(device, files, options_of(dtype))->logits(hidden, 3);
-    for (const ModelScale scale : test_scales()) {
-      const auto large = load_medusa(device, files, options_of(dtype, scale));
-      EXPECT_EQ(large->logits(widened(hidden, scale.width), 3), plain) << name_of(scale);
-    }
-  });
+  for (const HeadsConfig& config : output_forms(medusa_config())) {
+    const HeadsFiles files = heads_of(config);
+    for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+      const auto plain = load_medusa(device, files, options_of(dtype))->logits(hidden, 3);
+      for (const ModelScale scale : test_scales()) {
+        const auto large = load_medusa(device, files, options_of(dtype, scale));
+        EXPECT_EQ(large->logits(widened(hidden, scale.width), 3), plain) << name_of(scale);
+      }
+    });
+  }
 }
 
 /// Expects the same ids, and probabilities with the same bits.
@@ -185,6 +224,24 @@ TEST(MedusaHeads, rankings_equal_sorted_logits) {
       ASSERT_EQ(plain.size(), 3u);
       EXPECT_EQ(plain[0].token.size(), static_cast<std::size_t>(std::min(k, kVocab - 2)));
       expect_same_ranks(heads->ranked(hidden, 3, k), plain);
+    }
+  });
+}
+
+// 33 of the 34 ranked tokens are below the vocabulary's size.
+TEST(MedusaHeads, rankings_hold_only_ranked_tokens) {
+  const HeadsFiles files = heads_of(with_target_output(medusa_config(), true));
+  const std::vector<float> hidden = states(1, 7);
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    HeadsOptions options = options_of(dtype);
+    options.vocab_size = kVocab - 2;
+    const auto heads = load_medusa(device, files, options);
+    const std::vector<float> logits = heads->logits(hidden, 3);
+    expect_same_ranks(heads->ranked(hidden, 3, 10), heads->MedusaHeads::ranked(hidden, 3, 10));
+    for (const RankedTokens& ranked : heads->ranked(hidden, 3, 200)) {
+      EXPECT_EQ(ranked.token.size(), 33u);
+      EXPECT_NEAR(std::accumulate(ranked.p.begin(), ranked.p.end(), 0.0), 1, 1e-6);
+      for (const TokenId token : ranked.token) EXPECT_EQ(token % 3, 1);
     }
   });
 }
@@ -314,7 +371,13 @@ Vector reference(const HeadsFiles& files,
   for (std::size_t i = 0; i < x.size(); i++) x[i] += down[i];
   Vector joined = c.residual ? last : Vector{};
   joined.insert(joined.end(), x.begin(), x.end());
-  return product(files, "heads." + std::to_string(head) + ".weight", joined);
+  const std::string own = "heads." + std::to_string(head);
+  if (!c.target_output) return product(files, own + ".weight", joined);
+  Vector mixed = product(files, own + ".0.weight", joined);
+  for (double& value : mixed) value = silu(value);
+  const Vector added = product(files, own + ".1.weight", mixed);
+  for (std::size_t i = 0; i < x.size(); i++) x[i] += added[i] + (c.residual ? last[i] : 0);
+  return target_logits(files, x);
 }
 
 /// k-grams of a draft of tokens 11, 12, 13 after a sequence; `from_the_start`: the sequence is
@@ -340,8 +403,30 @@ std::vector<std::vector<float>> drafted(ChimeraSequence& text, const std::vector
   return said;
 }
 
-TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
+void expect_chimera_logits(const HeadsConfig& config) {
   const ModelFiles target = target_files();
+  const HeadsFiles files = heads_of(config);
+  for (const int n : {1, 70}) {
+    SCOPED_TRACE(std::to_string(config.gram) + "-grams after " + std::to_string(n));
+    const std::vector<float> hidden = states(n, 9);
+    const auto device = kernels::open_cpu(2);
+    const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
+    const auto text = heads->make_sequence(0);
+    const std::vector<TokenId> committed = text_grams(config.gram, 0, n);
+    text->append(hidden, committed);
+    EXPECT_EQ(text->length(), n);
+    const std::vector<Gram> grams = grams_of(config.gram, 3, n == 1);
+    const auto said = drafted(*text, grams);
+    for (std::size_t i = 0; i < grams.size(); i++) {
+      const std::vector<Gram> chain(grams.begin(),
+                                    grams.begin() + static_cast<std::ptrdiff_t>(i + 1));
+      expect_close(said[i],
+                   reference(files, target, hidden, committed, chain, static_cast<int>(i)));
+    }
+  }
+}
+
+TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
   for (int gram = 1; gram <= 5; gram++) {
     for (const bool residual : {true, false}) {
       HeadsConfig config = chimera_config();
@@ -349,25 +434,17 @@ TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
       config.residual = residual;
       config.sees_committed_grams = residual == (gram % 3 > 0);
       config.own_embedding = gram % 2 == 0;
-      const HeadsFiles files = heads_of(config);
-      for (const int n : {1, 70}) {
-        SCOPED_TRACE(std::to_string(gram) + "-grams after " + std::to_string(n));
-        const std::vector<float> hidden = states(n, 9);
-        const auto device = kernels::open_cpu(2);
-        const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
-        const auto text = heads->make_sequence(0);
-        const std::vector<TokenId> committed = text_grams(gram, 0, n);
-        text->append(hidden, committed);
-        EXPECT_EQ(text->length(), n);
-        const std::vector<Gram> grams = grams_of(gram, 3, n == 1);
-        const auto said = drafted(*text, grams);
-        for (std::size_t i = 0; i < grams.size(); i++) {
-          const std::vector<Gram> chain(grams.begin(),
-                                        grams.begin() + static_cast<std::ptrdiff_t>(i + 1));
-          expect_close(said[i],
-                       reference(files, target, hidden, committed, chain, static_cast<int>(i)));
-        }
-      }
+      expect_chimera_logits(config);
+    }
+  }
+}
+
+TEST(ChimeraHeads, logits_with_the_targets_output_equal_plain_loops) {
+  for (const bool every_third : {false, true}) {
+    for (const bool residual : {true, false}) {
+      HeadsConfig config = chimera_config();
+      config.residual = residual;
+      expect_chimera_logits(with_target_output(config, every_third));
     }
   }
 }
@@ -432,7 +509,7 @@ TEST(ChimeraHeads, k_grams_start_at_the_second_token) {
 
 TEST(ChimeraHeads, a_branch_equals_its_chain_alone) {
   const ModelFiles target = target_files();
-  const HeadsFiles files = heads_of(chimera_config());
+  const HeadsFiles files = heads_of(with_target_output(chimera_config(), false));
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
     const auto text = heads->make_sequence(16);
@@ -455,9 +532,10 @@ TEST(ChimeraHeads, a_branch_equals_its_chain_alone) {
 
 TEST(ChimeraHeads, rankings_equal_sorted_logits) {
   const ModelFiles target = target_files();
-  for (const bool residual : {true, false}) {
-    HeadsConfig config = chimera_config();
-    config.residual = residual;
+  std::vector<HeadsConfig> forms = output_forms(chimera_config());
+  forms.push_back(chimera_config());
+  forms.back().residual = false;
+  for (const HeadsConfig& config : forms) {
     const HeadsFiles files = heads_of(config);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto heads = load_chimera(device, files, target, options_of(dtype));
@@ -523,9 +601,10 @@ TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
 
 TEST(ChimeraHeads, heads_scaled_with_their_target_give_the_same_bits) {
   const ModelFiles target = target_files();
-  for (const bool own : {false, true}) {
-    HeadsConfig config = chimera_config();
-    config.own_embedding = own;
+  std::vector<HeadsConfig> forms = output_forms(chimera_config());
+  forms.push_back(chimera_config());
+  forms.back().own_embedding = true;
+  for (const HeadsConfig& config : forms) {
     const HeadsFiles files = heads_of(config);
     const std::vector<float> hidden = states(67, 13);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {

@@ -56,6 +56,8 @@ std::vector<Form> forms() {
   five.gram = 5;
   five.residual = false;
   add("chimera with an embedding of its own", HeadsKind::Chimera).own_embedding = true;
+  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera})
+    add("with half of the target's output", kind) = test::small_heads_on_target(kind, true);
   return all;
 }
 
@@ -95,12 +97,13 @@ struct Pass {
     copy = std::make_unique<test::GpuCopy>(*device, heads.parameters, type);
     embedding = DeviceBuffer(*device, 4 * std::ssize(heads.embedding), "a test");
     device->ops().upload(*device, embedding.data(), heads.embedding.data(), embedding.bytes());
+    output = std::make_unique<test::GpuCopy>(*device, heads.output, type);
     pass = make_heads_pass({*device, kernels::train_kernels(*device), type}, config,
-                           embedding.f32(), 128);
+                           {embedding.f32(), output->weights()}, 128);
   }
   std::unique_ptr<kernels::Device> device;
   Heads heads;
-  std::unique_ptr<test::GpuCopy> copy;
+  std::unique_ptr<test::GpuCopy> copy, output;
   DeviceBuffer embedding;
   std::unique_ptr<HeadsPass> pass;
 };
@@ -123,7 +126,8 @@ Found gpu_gradient(const std::string& name,
   HeadsLosses there{
       .loss = losses.f32(), .squares = losses.f32() + config.n_heads * n_rows, .n_rows = n_rows};
   for (const auto& texts : passes) {
-    on.pass->forward_backward(on.copy->weights(), texts, loss, gradient.f32(), there);
+    const test::RankedTexts ranked(texts, config);
+    on.pass->forward_backward(on.copy->weights(), ranked.read(), loss, gradient.f32(), there);
     for (const HeadsText& text : texts) there.first += text.n_places(0);
   }
   Found found{std::vector<float>(on.heads.parameters.size()), {}, 0};
@@ -228,8 +232,9 @@ TEST_P(GpuHeadsGradient, ranks_of_targets_match_the_cpu) {
     SCOPED_TRACE(form.name);
     Pass on(GetParam(), form.config, DType::F32);
     HeadsRanks expected(form.config.n_heads), found(form.config.n_heads);
-    on.heads.pass->rank(on.heads.weights(), texts.read(), n_valid, expected);
-    on.pass->rank(on.copy->weights(), texts.read(), n_valid, found);
+    const test::RankedTexts ranked(texts.read(), form.config);
+    on.heads.pass->rank(on.heads.weights(), ranked.read(), n_valid, expected);
+    on.pass->rank(on.copy->weights(), ranked.read(), n_valid, found);
     EXPECT_EQ(found.n, expected.n);
     EXPECT_EQ(found.hits, expected.hits);
   }
@@ -414,6 +419,7 @@ struct Steps {
     heads.disturb();
     const HeadsRunShape shape{.config = heads.config,
                               .embedding = heads.embedding,
+                              .output = heads.output,
                               .longest_rows = 64,
                               .batch_texts = n_texts,
                               .longest_places = longest_places};

@@ -28,6 +28,7 @@ using test::kDim;
 using test::kVocab;
 using test::random_text;
 using test::small_heads;
+using test::small_heads_on_target;
 using test::spread;
 using test::Text;
 
@@ -56,6 +57,8 @@ TEST(MedusaTraining, gradient_of_every_weight_is_the_derivative) {
   expect_gradients(config, "one layer");
   config.n_layers = 2;
   expect_gradients(config, "two layers");
+  expect_gradients(small_heads_on_target(HeadsKind::Medusa, false), "the target's output");
+  expect_gradients(small_heads_on_target(HeadsKind::Medusa, true), "half of the target's output");
 }
 
 TEST(ChimeraTraining, gradient_of_every_weight_is_the_derivative) {
@@ -74,6 +77,57 @@ TEST(ChimeraTraining, gradient_of_every_weight_is_the_derivative) {
   config.gram = 1;
   config.own_embedding = true;
   expect_gradients(config, "unigrams, embedding of its own");
+  config = small_heads_on_target(HeadsKind::Chimera, true);
+  expect_gradients(config, "half of the target's output");
+  config = small_heads_on_target(HeadsKind::Chimera, false);
+  config.residual = false;
+  expect_gradients(config, "the target's output, no residual");
+}
+
+/// The sums of a pass over one text.
+HeadsSums sums_of(Heads& heads, const Text& text) {
+  const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
+  std::vector<float> gradient;
+  return heads.sums_of({text.read()}, counts, gradient);
+}
+
+/// Ranks of the targets of a text, by untrained heads.
+HeadsRanks untrained_ranks(const HeadsConfig& config, const Text& text) {
+  Heads heads(config);
+  HeadsRanks ranks(config.n_heads);
+  const test::RankedTexts texts({text.read()}, config);
+  heads.pass->rank(heads.weights(), texts.read(), kVocab, ranks);
+  return ranks;
+}
+
+// Heads start as the same functions with output matrices of their own and with the target's.
+TEST(HeadsTraining, untrained_heads_with_either_output_rank_alike) {
+  const Text text = random_text(30, 3, 1);
+  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
+    const HeadsRanks own = untrained_ranks(small_heads(kind), text);
+    EXPECT_EQ(untrained_ranks(small_heads_on_target(kind, false), text).hits[0], own.hits[0]);
+  }
+}
+
+TEST(HeadsTraining, tokens_outside_the_output_are_misses_without_loss) {
+  const Text text = random_text(40, 3, 1);
+  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
+    const HeadsConfig config = small_heads_on_target(kind, true);
+    const HeadsRanks ranks = untrained_ranks(config, text);
+    Heads heads(config);
+    const HeadsSums sums = sums_of(heads, text);
+    for (int head = 0; head < config.n_heads; head++) {
+      const auto k = static_cast<std::size_t>(head);
+      std::int64_t n_ranked = 0;
+      for (std::size_t i = 4 + k; i < text.tokens.size(); i++) n_ranked += text.tokens[i] % 2;
+      EXPECT_EQ(sums.n[k], n_ranked);
+      EXPECT_EQ(ranks.n[k], text.read().n_places(head));
+      std::int64_t hits = 0;
+      for (const std::int64_t n : ranks.hits[k]) hits += n;
+      EXPECT_LE(hits, n_ranked);
+      EXPECT_GT(hits, 0);
+    }
+  }
 }
 
 TEST(MedusaTraining, untrained_heads_predict_like_the_target) {
@@ -112,13 +166,6 @@ TEST(ChimeraTraining, texts_do_not_attend_to_each_other) {
   const auto both = losses({a.read(), b.read()}), first = losses({a.read()}),
              second = losses({b.read()});
   for (std::size_t k = 0; k < 3; k++) EXPECT_NEAR(both[k], first[k] + second[k], 1e-4);
-}
-
-/// The sums of a pass over one text.
-HeadsSums sums_of(Heads& heads, const Text& text) {
-  const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
-  std::vector<float> gradient;
-  return heads.sums_of({text.read()}, counts, gradient);
 }
 
 TEST(ChimeraTraining, chain_attends_to_no_later_state) {
@@ -190,6 +237,27 @@ Text periodic_text() {
   return text;
 }
 
+/// The target whose matrices the heads read.
+const ModelFiles& target_files() {
+  static const std::vector<float> embedding = spread(kVocab * kDim, 5),
+                                  output = spread(kVocab * kDim, 6);
+  static const ModelFiles files = [] {
+    ModelFiles made;
+    made.name = "target";
+    made.config.dim = kDim;
+    made.config.vocab_size = kVocab;
+    made.config.tied_embeddings = false;
+    std::vector<float> both = embedding;
+    both.insert(both.end(), output.begin(), output.end());
+    static const std::vector<float> values = std::move(both);
+    made.tensors = as_tensors(
+        values, std::vector<NamedPart>{{"model.embed_tokens.weight", {kVocab, kDim}, 0},
+                                       {"lm_head.weight", {kVocab, kDim}, kVocab * kDim}});
+    return made;
+  }();
+  return files;
+}
+
 /// Trains on one text until the heads predict it, and writes the heads.
 HeadsFiles trained_on(const Text& text, const HeadsConfig& config, const std::string& directory) {
   Heads heads(config);
@@ -203,12 +271,12 @@ HeadsFiles trained_on(const Text& text, const HeadsConfig& config, const std::st
     optimizer.update(heads.parameters, gradients, step, 0.01, workers);
   }
   HeadsRanks ranks(config.n_heads);
-  const std::vector<HeadsText> texts = {text.read()};
-  heads.pass->rank(heads.weights(), texts, kVocab, ranks);
+  const test::RankedTexts texts({text.read()}, config);
+  heads.pass->rank(heads.weights(), texts.read(), kVocab, ranks);
   for (int k = 0; k < config.n_heads; k++) EXPECT_EQ(ranks.top(k, 1), 1.0) << "head " << k;
   write_heads(directory, config, *as_tensors(heads.parameters, heads.layout.parts),
               kernels::DType::F32);
-  return open_heads(directory, nullptr);
+  return open_heads(directory, &target_files());
 }
 
 class TrainedHeads : public testing::Test {
@@ -244,15 +312,20 @@ std::vector<float> states(const Text& text, int first, int n) {
 
 TEST_F(TrainedHeads, medusa_predicts_later_tokens_of_a_state) {
   const Text text = periodic_text();
-  const HeadsFiles files = trained_on(text, small_heads(HeadsKind::Medusa), directory_);
-  const auto heads = load_medusa(*device_, files, options_);
-  for (int i = 1; i < 30; i++) {
-    const std::vector<float> logits = heads->logits(states(text, i, 1), 3);
-    for (int k = 0; k < 3; k++) {
-      EXPECT_EQ(best_of(std::span(logits).subspan(static_cast<std::size_t>(k * kVocab), kVocab)),
-                text.tokens[static_cast<std::size_t>(i + 2 + k)])
-          << "state " << i << ", head " << k;
+  HeadsConfig some = small_heads_on_target(HeadsKind::Medusa, false);
+  for (TokenId token = 10; token < 42; token++) some.output_tokens.push_back(token);
+  for (const HeadsConfig& config : {small_heads(HeadsKind::Medusa), some}) {
+    const HeadsFiles files = trained_on(text, config, directory_);
+    const auto heads = load_medusa(*device_, files, options_);
+    for (int i = 1; i < 30; i++) {
+      const std::vector<float> logits = heads->logits(states(text, i, 1), 3);
+      for (int k = 0; k < 3; k++) {
+        EXPECT_EQ(best_of(std::span(logits).subspan(static_cast<std::size_t>(k * kVocab), kVocab)),
+                  text.tokens[static_cast<std::size_t>(i + 2 + k)])
+            << "state " << i << ", head " << k;
+      }
     }
+    std::filesystem::remove_all(directory_);
   }
 }
 
@@ -266,20 +339,8 @@ std::vector<HeadsConfig> chimera_forms() {
       forms.back().sees_committed_grams = sees_grams;
     }
   }
+  forms.push_back(small_heads_on_target(HeadsKind::Chimera, false));
   return forms;
-}
-
-/// Loads heads for the target with whose embedding they were trained.
-std::unique_ptr<ChimeraHeads> loaded_chimera(kernels::Device& device,
-                                             const HeadsFiles& files,
-                                             const HeadsOptions& options) {
-  const std::vector<float> embedding = spread(kVocab * kDim, 5);
-  ModelFiles target;
-  target.config.dim = kDim;
-  target.config.vocab_size = kVocab;
-  target.tensors = as_tensors(
-      embedding, std::vector<NamedPart>{{"model.embed_tokens.weight", {kVocab, kDim}, 0}});
-  return load_chimera(device, files, target, options);
 }
 
 /// The logits of head k at place i of a text whose earlier rows are cached; called for k = 0, 1, ..
@@ -296,7 +357,7 @@ TEST_F(TrainedHeads, chimera_predicts_the_next_tokens_of_a_chain) {
   for (const HeadsConfig& config : chimera_forms()) {
     const HeadsFiles files = trained_on(text, config, directory_);
     EXPECT_EQ(files.config.sees_committed_grams, config.sees_committed_grams);
-    const auto heads = loaded_chimera(*device_, files, options_);
+    const auto heads = load_chimera(*device_, files, target_files(), options_);
     const auto reader = heads->make_sequence(0);
     for (int i = 1; i < 30; i++) {
       for (int k = 0; k < 3; k++) {
@@ -318,7 +379,8 @@ TEST_F(TrainedHeads, chimera_drafts_with_the_inputs_of_training) {
     const HeadsSums sums = sums_of(heads, text);
     write_heads(directory_, config, *as_tensors(heads.parameters, heads.layout.parts),
                 kernels::DType::F32);
-    const auto drafting = loaded_chimera(*device_, open_heads(directory_, nullptr), options_);
+    const auto drafting =
+        load_chimera(*device_, open_heads(directory_, &target_files()), target_files(), options_);
     const auto reader = drafting->make_sequence(0);
     std::vector<double> loss(3);
     for (int i = 3; i < 18; i++) {
@@ -392,6 +454,33 @@ TEST_F(HeadsRuns, finished_run_writes_heads_accuracies_card_and_log) {
       n_probes += !report.probes.empty();
     }
     EXPECT_GT(n_probes, 0);
+  }
+}
+
+TEST_F(HeadsRuns, heads_on_the_targets_output_are_trained_and_read_back) {
+  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
+    const std::string out = std::string("shared ") + name_of(kind);
+    HeadsRequest of_target = request(kind, out);
+    of_target.recipe = recipe_path(name_of(kind), R"(, "output": "target", "output_tokens": 64)");
+    double first = 0, last = 0;
+    HeadsCallbacks callbacks;
+    callbacks.training.progress = [&](const TrainProgress& p) {
+      if (p.step == 1) first = p.loss;
+      last = p.loss;
+    };
+    const HeadsTraining training = make_heads(of_target, heads_target(), callbacks);
+    EXPECT_TRUE(training.result.finished);
+    EXPECT_LT(last, first) << out;
+    const HeadsFiles files = open_heads(path(out), &files_);
+    EXPECT_TRUE(files.config.target_output);
+    EXPECT_EQ(files.config.output_tokens, training.config.output_tokens);
+    EXPECT_EQ(files.config.n_outputs(), 64);
+    EXPECT_EQ(heads_recipe_from(to_json(training.recipe), kind, "again").output_tokens, 64);
+    of_target.recipe =
+        recipe_path(name_of(kind), R"(, "output": "target", "output_tokens": 65536)");
+    EXPECT_THROW(make_heads(of_target, heads_target(), callbacks), Error);
+    of_target.recipe = recipe_path(name_of(kind), R"(, "output": "target", "output_tokens": 24)");
+    EXPECT_THROW(make_heads(of_target, heads_target(), callbacks), Error);
   }
 }
 

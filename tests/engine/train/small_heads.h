@@ -26,10 +26,45 @@ inline HeadsConfig small_heads(HeadsKind kind) {
   return c;
 }
 
+/// Heads that end in the target's output matrix.
+/// @param every_second  they rank every second token; false: all
+inline HeadsConfig small_heads_on_target(HeadsKind kind, bool every_second) {
+  HeadsConfig c = small_heads(kind);
+  c.target_output = true;
+  if (kind == HeadsKind::Chimera) c.head_hidden_dim = 16;
+  for (TokenId token = 1; every_second && token < kVocab; token += 2)
+    c.output_tokens.push_back(token);
+  return c;
+}
+
 inline std::vector<Bf16> as_bf16(const std::vector<float>& values) {
   std::vector<Bf16> rounded;
   for (const float value : values) rounded.push_back({kernels::bf16_from_f32(value)});
   return rounded;
+}
+
+/// Texts with the rows of their tokens in the output matrix of heads.
+class RankedTexts {
+ public:
+  RankedTexts(const std::vector<HeadsText>& texts, const HeadsConfig& config) : texts_(texts) {
+    for (const HeadsText& text : texts) rows_.push_back(output_rows_of(text.tokens, config));
+    for (std::size_t i = 0; i < texts.size(); i++) texts_[i].rows = rows_[i];
+  }
+  const std::vector<HeadsText>& read() const { return texts_; }
+
+ private:
+  std::vector<HeadsText> texts_;
+  std::vector<std::vector<std::int32_t>> rows_;
+};
+
+/// The rows of the output matrix of the target with these weights.
+inline std::vector<float> output_of_target(const HeadsConfig& c) {
+  const std::vector<float> all = spread(kVocab * kDim, 6);
+  if (c.output_tokens.empty()) return all;
+  std::vector<float> rows;
+  for (const TokenId token : c.output_tokens)
+    rows.insert(rows.end(), all.begin() + token * kDim, all.begin() + (token + 1) * kDim);
+  return rows;
 }
 
 /// A text and its hidden states.
@@ -52,16 +87,18 @@ inline Text random_text(int n_tokens, int n_prompt, std::uint64_t seed) {
 struct Heads {
   HeadsConfig config;
   HeadsLayout layout{config};
-  std::vector<float> embedding = spread(kVocab * kDim, 5);
+  std::vector<float> embedding = spread(kVocab * kDim, 5), output = output_of_target(config);
   std::vector<float> parameters;
   CpuDevice cpu{Compute::F32};
-  std::unique_ptr<PackedWeights> packed;
+  std::unique_ptr<PackedWeights> packed, of_target;
   std::unique_ptr<HeadsPass> pass;
 
   explicit Heads(const HeadsConfig& c) : config(c) {
-    parameters = initial_heads(c, spread(kVocab * kDim, 6), embedding, 0.3f, 3);
+    parameters = initial_heads(c, output, embedding, 0.3f, 3);
     packed = pack_weights(parameters.data(), HeadsMatrices(c, layout).all(), Compute::F32);
-    pass = make_heads_pass(cpu.on(), config, embedding.data(), 256);
+    of_target = pack_weights(output.data(), {HeadsMatrices(c, layout).of_target}, Compute::F32);
+    pass = make_heads_pass(cpu.on(), config, {embedding.data(), {output.data(), of_target.get()}},
+                           256);
   }
   /// The weights as they are now.
   kernels::TrainWeights weights() const {
@@ -84,9 +121,11 @@ struct Heads {
     return loss;
   }
   /// One pass: its gradient and its sums.
-  HeadsSums sums_of(const std::vector<HeadsText>& texts,
+  HeadsSums sums_of(const std::vector<HeadsText>& given,
                     const HeadsLoss& counts,
                     std::vector<float>& gradient) {
+    const RankedTexts ranked(given, config);
+    const std::vector<HeadsText>& texts = ranked.read();
     gradient.assign(parameters.size(), 0.0f);
     HeadsSums sums(config.n_heads);
     int n_rows = 0;
@@ -100,8 +139,11 @@ struct Heads {
       const auto k = static_cast<std::size_t>(head);
       for (int row = 0; row < n_rows; row++)
         sums.loss[k] += losses[static_cast<std::size_t>(head * n_rows + row)];
-      for (const HeadsText& text : texts) sums.n[k] += text.n_places(head);
-      if (config.kind == HeadsKind::Chimera) sums.n_feature += sums.n[k] * config.dim;
+      for (const HeadsText& text : texts) {
+        sums.n[k] += text.n_targets(head);
+        if (config.kind == HeadsKind::Chimera)
+          sums.n_feature += std::int64_t{text.n_places(head)} * config.dim;
+      }
     }
     for (const float square : squares) sums.feature += square;
     return sums;

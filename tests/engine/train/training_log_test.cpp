@@ -1,5 +1,5 @@
 // training.jsonl can be read during a run, after a kill and after a resume.
-#include "engine/train/run/training_log.h"
+#include "engine/train/core/training_log.h"
 
 #include <unistd.h>
 #include <filesystem>

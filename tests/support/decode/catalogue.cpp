@@ -11,6 +11,7 @@
 
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/decode/draft/rank_tree.h"
 #include "engine/decode/recycling.h"
 #include "engine/decode/registry.h"
@@ -52,7 +53,7 @@ ToyShape toy_shape(int max_seq_len) {
 
 }  // namespace
 
-HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind) {
+HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind, const ModelFiles* target) {
   HeadsFiles files;
   files.path = files.name = "random heads";
   files.config.kind = kind;
@@ -61,7 +62,14 @@ HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind) {
   files.config.vocab_size = config.vocab_size;
   files.config.hidden_dim = config.hidden_dim;
   files.config.n_attention_heads = config.n_heads;
+  if (target) {
+    files.config.target_output = true;
+    files.config.head_hidden_dim = 16;
+    for (TokenId token = 0; token < config.vocab_size; token += 2)
+      files.config.output_tokens.push_back(token);
+  }
   files.tensors = random_heads(files.config, 31);
+  if (target) files.tensors = with_target_output(files.tensors, files.config, *target);
   return files;
 }
 
@@ -118,7 +126,7 @@ Loaded::Loaded(const Subject& subject,
                              .vocab_size = model->vocab_size(),
                              .max_seq_len = model->max_seq_len()};
   const auto heads_for = [&](HeadsKind kind) {
-    if (subject.kind == Subject::Kind::Tiny) return random_heads_for(target.config, kind);
+    if (subject.kind == Subject::Kind::Tiny) return random_heads_for(target.config, kind, &target);
     return open_heads(kAssets + "/models/demo-" + name_of(kind), &target);
   };
   medusa_ = load_medusa(*device_, heads_for(HeadsKind::Medusa), options);

@@ -21,7 +21,10 @@ std::string name_of(const Subject& subject);  // "bundled_bf16"
 std::vector<Subject> all_subjects();
 
 /// Random heads for a model, equal to those of `model random --heads`.
-HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind);
+/// @param target  given: they end in its output matrix and rank every second token
+HeadsFiles random_heads_for(const ModelConfig& config,
+                            HeadsKind kind,
+                            const ModelFiles* target = nullptr);
 
 /// A target model with its draft, heads, ranks and prompts.
 class Loaded {
@@ -36,7 +39,7 @@ class Loaded {
   LanguageModel& model() { return *model_; }
   LanguageModel& draft() { return *draft_; }  // its draft model, unscaled
   /// Draft heads for the model; null for decoders that need none. The bundled model has trained
-  /// heads, the tiny transformer random ones, and the toy's heads are sometimes right.
+  /// heads, the tiny transformer random ones on its output matrix, and the toy's heads are sometimes right.
   DraftHeads* heads(const std::string& decoder);
   /// Path of the tree file beside the heads; empty if there is none.
   std::string heads_tree(const std::string& decoder) const;

@@ -1,6 +1,7 @@
 #include "tests/support/models/toy_heads.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace engine::test {
 namespace {
@@ -11,6 +12,13 @@ std::vector<TokenId> known(std::span<const TokenId> tokens) {
   std::vector<TokenId> some(tokens.begin(), tokens.end());
   std::erase(some, -1);
   return some;
+}
+
+/// Sets the logits of tokens that are not ranked to -inf.
+std::vector<float> of_ranked(std::vector<float> logits, int n_ranked) {
+  if (n_ranked > 0)
+    std::fill(logits.begin() + n_ranked, logits.end(), -std::numeric_limits<float>::infinity());
+  return logits;
 }
 
 class ToySequence : public ChimeraSequence {
@@ -48,7 +56,8 @@ class ToySequence : public ChimeraSequence {
       gram_of_.resize(parent_.size());
       gram_of_.emplace_back(gram.begin(), gram.end());
       parent_.push_back(parent[i]);
-      const std::vector<float> own = heads_.toy().logits_after(known(gram));
+      const std::vector<float> own =
+          of_ranked(heads_.toy().logits_after(known(gram)), heads_.n_ranked());
       logits.insert(logits.end(), own.begin(), own.end());
     }
     return logits;
@@ -100,7 +109,7 @@ std::vector<float> ToyMedusa::logits(std::span<const float> hidden, int n_heads)
   for (int k = 0; k < n_heads; k++) {
     const std::vector<float> next = toy_.logits_after(text);
     text.push_back(static_cast<TokenId>(std::ranges::max_element(next) - next.begin()));
-    const std::vector<float> own = toy_.logits_after(text);
+    const std::vector<float> own = of_ranked(toy_.logits_after(text), n_ranked_);
     logits.insert(logits.end(), own.begin(), own.end());
   }
   return logits;

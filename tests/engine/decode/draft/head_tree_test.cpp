@@ -23,7 +23,9 @@ constexpr double kExact = 1e-12;
 
 /// Draft heads with the predictions of a toy model of this shape.
 struct Guesser {
-  explicit Guesser(const ToyShape& shape) : medusa(shape, 4), chimera(shape, 4) {}
+  /// @param n_ranked  they rank only the first n_ranked tokens; 0: all
+  explicit Guesser(const ToyShape& shape, int n_ranked = 0)
+      : medusa(shape, 4, n_ranked), chimera(shape, 4, 3, n_ranked) {}
   DraftHeads* of(const std::string& decoder) {
     if (decoder == "medusa") return &medusa;
     return &chimera;
@@ -54,6 +56,24 @@ std::vector<TokenId> prompt_it_would_write(ToyModel& model) {
   one.limits.max_tokens = 1;
   prompt.push_back(run_ar(model, prompt, one).tokens.front());
   return prompt;
+}
+
+TEST(HeadTree, heads_that_rank_some_tokens_give_the_plain_output) {
+  const ToyShape shape{.vocab = 9, .context = 2, .seed = 21};
+  ToyModel model(shape);
+  const std::vector<TokenId> prompt = prompt_it_would_write(model);
+  for (const Form& form : kForms) {
+    for (const int n_ranked : {1, 4, 8}) {
+      for (const float temperature : {0.0f, 0.9f}) {
+        Guesser guesser(shape, n_ranked);
+        Job job = job_of(form.decoder, form.options, guesser);
+        job.sampling.temperature = temperature;
+        job.limits.max_tokens = 40;
+        EXPECT_EQ(run(model, prompt, job).tokens, run_ar(model, prompt, job).tokens)
+            << form.decoder << ", " << n_ranked << " tokens ranked";
+      }
+    }
+  }
 }
 
 // T1, T2.
@@ -429,8 +449,10 @@ struct HeadsDistribution {
   HeadsDistribution(const Form& form,
                     std::uint64_t seed,
                     const std::string& tree,
-                    const char* verify)
+                    const char* verify,
+                    int n_ranked = 0)
       : shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed},
+        guesser(draft_of(shape, 1), n_ranked),
         job(job_of(form.decoder, form.options, guesser)) {
     job.options["tree"] = tree;
     job.options["verify"] = verify;
@@ -458,7 +480,7 @@ struct HeadsDistribution {
 
   ToyShape shape;
   ToyModel model{shape};
-  Guesser guesser{draft_of(shape, 1)};
+  Guesser guesser;
   Job job;
   std::vector<TokenId> prompt{0, 1, 2};
 };
@@ -470,6 +492,20 @@ TEST(HeadTree, rejection_sampling_is_exact_for_each_verify_option) {
       std::int64_t n_accepted = 0;
       for (std::uint64_t seed = 0; seed < 3; seed++) {
         HeadsDistribution texts(form, seed, "rows8", verify);
+        EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << verify;
+      }
+      EXPECT_GT(n_accepted, 0) << "no candidate was accepted";
+    }
+  }
+}
+
+// Tokens that the heads do not rank have probability 0 under the heads and are never proposed.
+TEST(HeadTree, heads_that_rank_some_tokens_keep_the_distribution_exactly) {
+  for (const Form& form : kForms) {
+    for (const char* verify : {"greedy", "sample"}) {
+      std::int64_t n_accepted = 0;
+      for (const int n_ranked : {1, 2, 3}) {
+        HeadsDistribution texts(form, 1, "rows8", verify, n_ranked);
         EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << verify;
       }
       EXPECT_GT(n_accepted, 0) << "no candidate was accepted";

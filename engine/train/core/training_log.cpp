@@ -1,4 +1,4 @@
-#include "engine/train/run/training_log.h"
+#include "engine/train/core/training_log.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,0 +1,26 @@
+// Finds draft heads by the name of the model that they were trained for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/checkpoint/heads_files.h"
+
+namespace engine {
+
+/// True if two names are those of one model, perhaps in different number types: compares their last
+/// components without a final ".TYPE" or "-TYPE" ("Q4_1", "bf16"), ignoring the case of ASCII
+/// letters.
+bool is_same_model(std::string_view a, std::string_view b);
+
+/// The directory of the first heads of this kind, by folder and then by name, whose config.json
+/// names this model as base_model_name_or_path.
+/// @param folders  folders of directories of heads; those that do not exist are skipped
+/// @return  empty: there are none
+std::string find_heads(std::string_view model,
+                       HeadsKind kind,
+                       const std::vector<std::string>& folders,
+                       const FileLimits& limits = {});
+
+}  // namespace engine

@@ -1,0 +1,53 @@
+#include "engine/checkpoint/found/found_heads.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/files.h"
+
+namespace engine::test {
+namespace {
+
+TEST(IsSameModel, ignores_number_type_case_and_folder) {
+  for (const char* name : {"SmolLM2-135M-Instruct", "smollm2-135m-instruct.Q4_1",
+                           "SmolLM2-135M-Instruct-Q4_K_M.gguf", "a/b/SmolLM2-135M-Instruct-bf16",
+                           "SmolLM2-135M-Instruct.F16", "SmolLM2-135M-Instruct-IQ2_XS"})
+    EXPECT_TRUE(is_same_model(name, "hf:HuggingFaceTB/SmolLM2-135M-Instruct")) << name;
+  for (const char* name : {"SmolLM2-135M", "SmolLM2-135M-Instruct-8k", "", "Q4_1"})
+    EXPECT_FALSE(is_same_model(name, "SmolLM2-135M-Instruct")) << name;
+  EXPECT_FALSE(is_same_model("qwen-q", "qwen"));
+}
+
+class FoundHeads : public testing::Test {
+ protected:
+  /// Heads in a folder; find_heads() reads only config.json.
+  void add(const std::string& name, HeadsKind kind, const std::string& base) {
+    std::filesystem::create_directories(dir_ / name);
+    write_file(dir_ / (name + "/config.json"), std::string(R"({"model_type": ")") + name_of(kind) +
+                                                   R"(", "base_model_name_or_path": ")" + base +
+                                                   "\"}");
+  }
+  std::string found(HeadsKind kind, const std::vector<std::string>& folders) const {
+    std::vector<std::string> paths;
+    for (const std::string& folder : folders) paths.push_back(dir_ / folder);
+    return find_heads("Tiny-1B-Q8_0", kind, paths);
+  }
+  Folder dir_;
+};
+
+TEST_F(FoundHeads, are_the_first_of_their_kind_and_model) {
+  add("a/z-other", HeadsKind::Medusa, "Tiny-2B");
+  add("a/chimera", HeadsKind::Chimera, "tiny-1b.f16");
+  add("b/two", HeadsKind::Medusa, "org/Tiny-1B");
+  add("b/one", HeadsKind::Medusa, "Tiny-1B");
+  add("c/zero", HeadsKind::Medusa, "Tiny-1B");
+  std::filesystem::create_directories(dir_ / "a/broken");
+  write_file(dir_ / "a/broken/config.json", "{\"model_type\": \"medusa\"");
+  EXPECT_EQ(found(HeadsKind::Medusa, {"none", "a", "b", "c"}), dir_ / "b/one");
+  EXPECT_EQ(found(HeadsKind::Chimera, {"a", "b"}), dir_ / "a/chimera");
+  EXPECT_EQ(found(HeadsKind::Chimera, {"b", "c"}), "");
+}
+
+}  // namespace
+}  // namespace engine::test
