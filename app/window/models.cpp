@@ -12,6 +12,7 @@
 #include "app/commands/models/list.h"
 #include "app/window/chat.h"
 #include "app/window/heads.h"
+#include "engine/checkpoint/draft/sharing_draft.h"
 #include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/model/language_model.h"
@@ -54,8 +55,20 @@ void add_tokenizer(ui::CatalogModel& model, const engine::ModelFiles& files) {
   model.vocabulary = vocabulary_hash(*files.tokenizer, model.vocab_size);
 }
 
+/// Describes a draft that shares its target's embedding. @return  false if the model is none
+bool describe_sharing_draft(ui::CatalogModel& model, const ModelOptions& options) {
+  const auto target = engine::named_target(model.path, options.limits);
+  if (!target) return false;
+  model.shares_with = *target;
+  model.unavailable = "a draft of " + *target + ": choose that model and this as its draft";
+  model.summary = "shares the embedding of " + *target;
+  model.is_read = true;
+  return true;
+}
+
 /// @param model  name, path and source; receives the rest
 void describe(ui::CatalogModel& model, const ModelOptions& options) {
+  if (describe_sharing_draft(model, options)) return;
   ListedModel listed{.name = model.name, .path = model.path, .source = model.source};
   const std::optional<engine::ModelFiles> files =
       describe_model(listed, {.allow_external_shards = options.allow_external_shards,

@@ -110,7 +110,16 @@ std::vector<TensorSpec> tensors_of(const ModelConfig& config) {
     if (config.post_norms) norm("post_feedforward_layernorm", dim);
   }
   tensors.push_back({"model.norm.weight", {dim}});
-  if (!config.tied_embeddings) tensors.push_back({"lm_head.weight", {config.vocab_size, dim}});
+  if (!config.tied_embeddings) tensors.push_back({"lm_head.weight", {config.n_outputs(), dim}});
+  return tensors;
+}
+
+std::vector<TensorSpec> own_tensors_of(const ModelConfig& config) {
+  std::vector<TensorSpec> tensors = tensors_of(config);
+  if (config.shares_embedding_of.empty()) return tensors;
+  std::erase_if(tensors, [](const TensorSpec& spec) {
+    return spec.name == "model.embed_tokens.weight" || spec.name == "lm_head.weight";
+  });
   return tensors;
 }
 

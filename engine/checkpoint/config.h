@@ -85,6 +85,10 @@ struct ModelConfig {
   float logits_scaling = 1;        // logits are divided by it (Granite)
   float logit_softcap = 0;         // as attention_softcap, of logits
   bool fused_projections = false;  // Phi-3: tensors qkv_proj and gate_up_proj
+  /// Of a draft: the model whose embedding and output matrix it reads (draft/sharing_draft.h); empty: it has its own.
+  std::string shares_embedding_of;
+  /// Number of tokens that the model can propose, the rows of its output matrix; 0: vocab_size.
+  int n_output_tokens = 0;
   std::optional<TokenId> bos_id;
   /// The end tokens of config.json; those of generation_config.json replace them if that file has
   /// any.
@@ -93,6 +97,8 @@ struct ModelConfig {
 
   /// Number of weights. Tied embeddings are counted once.
   std::int64_t n_params() const;
+  /// Rows of the output matrix.
+  int n_outputs() const { return n_output_tokens > 0 ? n_output_tokens : vocab_size; }
   /// The kind of a layer.
   LayerKind kind_of(int layer) const;
   /// The window of a layer; 0: it sees all positions.
@@ -115,6 +121,8 @@ bool is_plain(const ModelConfig& config);
 std::vector<LayerKind> global_then_local(int n_full, int n_layers);
 /// The tensors that a model of this shape reads, in a fixed order.
 std::vector<TensorSpec> tensors_of(const ModelConfig& config);
+/// Those in the model's own files: without embedding and output matrix if it shares another model's.
+std::vector<TensorSpec> own_tensors_of(const ModelConfig& config);
 
 /// Factors that enlarge a model: all widths times `width`, the number of layers times `depth`.
 struct ModelScale {

@@ -156,7 +156,7 @@ std::vector<std::string> members_read(const ModelConfig& config) {
       "head_dim",     "hidden_act",        "rms_norm_eps",        "max_position_embeddings",
       "rope_theta",   "rope_scaling",      "rope_parameters",     "partial_rotary_factor",
       "bos_token_id", "eos_token_id",      "pad_token_id",        "tie_word_embeddings",
-      "dtype",        "torch_dtype",       "quantization_config"};
+      "dtype",        "torch_dtype",       "quantization_config", "shares_embedding_of"};
   const std::vector<std::string> more = members_of_family(config.model_type);
   read.insert(read.end(), more.begin(), more.end());
   using Type = RopeConfig::Type;
@@ -233,6 +233,7 @@ ConfigFile parse_config(const Json& json,
   set_context(context, fields, limits, file);
   read_layers(fields, config, file.notices);
   read_special_ids(fields, file);
+  config.shares_embedding_of = fields.string("shares_embedding_of").value_or("");
   file.dtype = read_dtype(fields);
   note_members_without_effect(json, path, file);
   return file;

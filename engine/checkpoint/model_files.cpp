@@ -17,11 +17,13 @@
 #include "engine/chat/template_files.h"
 #include "engine/checkpoint/adapter/lora_adapter.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/draft/sharing_draft.h"
 #include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/gguf/gguf_model.h"
 #include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/tokenizer/sentencepiece.h"
 #include "engine/tokenizer/tokenizer_path.h"
 
@@ -136,7 +138,7 @@ void refuse_other_weights(const TensorSource& tensors, const std::string& name) 
 
 void check_shapes(const ModelFiles& files,
                   const std::map<std::string, const TensorEntry*>& entries) {
-  for (const TensorSpec& spec : tensors_of(files.config)) {
+  for (const TensorSpec& spec : own_tensors_of(files.config)) {
     const auto at = entries.find(spec.name);
     if (at == entries.end()) {
       const int layer = layer_of(spec.name);
@@ -164,7 +166,7 @@ void choose_dtype(ModelFiles& files,
                   const ConfigFile& config,
                   const std::map<std::string, const TensorEntry*>& entries) {
   std::map<kernels::DType, std::int64_t> bytes;
-  for (const TensorSpec& spec : tensors_of(files.config)) {
+  for (const TensorSpec& spec : own_tensors_of(files.config)) {
     const TensorEntry& entry = *entries.at(spec.name);
     bytes[*entry.element()] += entry.end - entry.begin;
   }
@@ -189,7 +191,8 @@ void choose_dtype(ModelFiles& files,
 void note_unused_tensors(ModelFiles& files,
                          const std::map<std::string, const TensorEntry*>& entries) {
   std::unordered_set<std::string> used;
-  for (const TensorSpec& spec : tensors_of(files.config)) used.insert(spec.name);
+  for (const TensorSpec& spec : own_tensors_of(files.config)) used.insert(spec.name);
+  if (!files.output_tokens.empty()) used.insert(kOutputTokens);
   if (files.config.tied_embeddings) used.insert("lm_head.weight");
   std::size_t n_unused = 0;
   std::string example;
@@ -269,7 +272,8 @@ std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights)
 
 ModelFiles open_directory(const std::string& directory, const OpenOptions& options) {
   const FileLimits& limits = options.limits;
-  check_parts(directory, options.needs_tokenizer);
+  const ModelFiles* const target = target_of_draft(directory, options);
+  check_parts(directory, options.needs_tokenizer && !target);
   ConfigFile config = read_config(directory + "/config.json", true, limits, options.context);
   const std::string generation = directory + "/generation_config.json";
   ModelFiles files;
@@ -283,7 +287,7 @@ ModelFiles open_directory(const std::string& directory, const OpenOptions& optio
     files.notices.push_back(escaped(directory + "/config.json") +
                             ": no eos_token_id: generation ends only at the length limit");
   }
-  if (has_tokenizer(directory)) {
+  if (has_tokenizer(directory) && !target) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,
                                      config.config.vocab_size);
     note_other_end(files);
@@ -292,11 +296,19 @@ ModelFiles open_directory(const std::string& directory, const OpenOptions& optio
       open_weights(directory, options.allow_external_shards, limits, files.notices);
   files.tensors = with_full_names(weights.tensors, files.notices);
   const std::map<std::string, const TensorEntry*> entries = entries_of(weights);
-  use_head_that_differs(files, entries);
-  accept_padded_vocabulary(files, entries, limits);
+  if (target) {
+    share_embedding(*target, weights, files);
+  } else {
+    use_head_that_differs(files, entries);
+    accept_padded_vocabulary(files, entries, limits);
+  }
   check_layer_count(files, entries);
   check_shapes(files, entries);
   choose_dtype(files, config, entries);
+  if (target && target->quantised) {
+    files.quantised = true;
+    files.stored_type = kernels::name_of(kernels::DType::Q8_0);
+  }
   note_unused_tensors(files, entries);
   if (exists(directory + "/adapter_config.json"))
     files.notices.push_back(

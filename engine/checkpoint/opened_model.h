@@ -28,7 +28,11 @@ struct ModelFiles {
   std::string stored_type;               // the type of most weights as in the file: "bf16", "Q4_1"
   bool quantised = false;                // true: most weights are quantised
   std::shared_ptr<const GgufFile> gguf;  // the file, or the first part of it; null for a directory
-  std::string draft_name;                // the draft model named by its card, or empty
+  /// Of a draft that shares a target's embedding: the target's path; empty: it shares none.
+  std::string target_path;
+  /// The tokens that such a draft can propose, ascending; empty: all.
+  std::vector<TokenId> output_tokens;
+  std::string draft_name;  // the draft model named by its card, or empty
   GenerationDefaults generation;
   std::string chat_template;  // Jinja (engine/chat); empty: the model has none
   // notices about unusual input that was accepted, and about settings that were not applied
@@ -47,6 +51,8 @@ struct OpenOptions {
   GenerationUse generation = GenerationUse::NotApplied;
   int context = 0;  // maximum sequence length; 0: that of config.json
   FileLimits limits;
+  /// The model whose embedding a draft may share; null: such a draft is refused. Outlives the call.
+  const ModelFiles* target = nullptr;
 };
 
 }  // namespace engine

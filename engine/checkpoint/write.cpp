@@ -10,6 +10,7 @@
 #include "engine/base/refuse.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/draft/sharing_draft.h"
 #include "engine/checkpoint/families/write_family.h"
 #include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/gguf/tokenizer_from_gguf.h"
@@ -214,6 +215,21 @@ void write_weights(const std::string& directory,
     for (Written& written : all) written.dtype = exact_dtype(tensors, *written.spec, main);
   write_tensors(directory + "/model.safetensors", all, tensors, progress);
   write_whole_file(directory + "/config.json", config_json(config, dtype.value_or(main)));
+  write_whole_file(directory + "/generation_config.json", generation_config_json(config));
+}
+
+void write_sharing_draft(const std::string& directory,
+                         const ModelConfig& config,
+                         const TensorSource& tensors,
+                         const std::vector<TokenId>& output_tokens,
+                         kernels::DType dtype) {
+  make_directory(directory);
+  const std::vector<TensorSpec> specs = own_tensors_of(config);
+  const TensorSpec tokens{kOutputTokens, {std::ssize(output_tokens)}};
+  std::vector<Written> all = all_as(specs, dtype);
+  if (!output_tokens.empty()) all.push_back({&tokens, dtype, &output_tokens});
+  write_tensors(directory + "/model.safetensors", all, tensors);
+  write_whole_file(directory + "/config.json", config_json(config, dtype));
   write_whole_file(directory + "/generation_config.json", generation_config_json(config));
 }
 

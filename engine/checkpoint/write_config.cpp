@@ -114,6 +114,8 @@ std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   out.boolean("tie_word_embeddings", config.tied_embeddings);
   write_family(config, out);
   write_rope(config, out);
+  if (!config.shares_embedding_of.empty())
+    out.text("shares_embedding_of", config.shares_embedding_of);
   out.raw("bos_token_id", id_text(config.bos_id));
   out.raw("eos_token_id", ids_text(config.eos_ids));
   out.raw("pad_token_id", id_text(config.pad_id));

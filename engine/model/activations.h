@@ -18,7 +18,7 @@ class Activations {
   kernels::DeviceBuffer attended;  // [rows, n_heads head_dim]
   kernels::DeviceBuffer gate_up;   // [rows, 2 hidden_dim]
   kernels::DeviceBuffer gated;     // [rows, hidden_dim]
-  kernels::DeviceBuffer logits;    // [rows with logits, vocab_size]
+  kernels::DeviceBuffer logits;    // [rows with logits, n_outputs]
 
   /// Makes room for n_rows rows, of which n_logit_rows have logits. Does not keep the contents.
   /// @throws Error(Resources)  if the device has no room
@@ -60,7 +60,7 @@ inline void Activations::reserve(kernels::Device& device,
   if (n_logit_rows > n_logit_rows_) {
     const std::int64_t n = grown(n_logit_rows, n_logit_rows_);
     n_logit_rows_ = 0;
-    make(logits, n * config.vocab_size, "a step's logits");
+    make(logits, n * config.n_outputs(), "a step's logits");
     n_logit_rows_ = static_cast<int>(n);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,12 +23,15 @@ bool has_verify_request(std::span<const BatchItem> items) {
 ForwardOutputs::ForwardOutputs(kernels::Device& device,
                                const ModelConfig& config,
                                int n_valid,
+                               std::span<const TokenId> output_tokens,
                                std::string name,
                                kernels::DType dtype)
     : device_(device),
       ops_(device.ops()),
-      vocab_size_(config.vocab_size),
       n_valid_(n_valid),
+      n_columns_(config.n_outputs()),
+      n_valid_columns_(output_tokens.empty() ? n_valid : n_columns_),
+      output_tokens_(output_tokens),
       dim_(config.dim),
       name_(std::move(name)),
       dtype_(dtype) {}
@@ -54,6 +58,8 @@ void ForwardOutputs::collect(std::span<const BatchItem> items,
   else if (plan.n_picked() > 0)
     collect_picks(items, plan, outputs);
   if (plan.n_picked() > 0 && wants.n_top > 0) collect_top(items, plan, wants.n_top, outputs);
+  if (plan.n_picked() > 0 && wants.logits && !output_tokens_.empty())
+    collect_cut_logits(items, plan, outputs);
   if (has_verify_request(items)) distributions_.deliver_verified(items, outputs);
   if (plan.n_picked() > 0 && wants.row_p) collect_row_p();
 }
@@ -93,13 +99,33 @@ void ForwardOutputs::describe_picks(std::span<const BatchItem> items, const Forw
     for (int r = 0; r < item.tree->n_rows(); r++) {
       const int row = plan.row_begin(i) + r;
       kernels::PickRow& p = pick_rows_[static_cast<std::size_t>(row)];
-      p.history = history_.data() + history_.size();
-      p.n_history = static_cast<int>(item.prefix.size() + plan.chain(row).size());
-      history_.insert(history_.end(), item.prefix.begin(), item.prefix.end());
+      const std::size_t begin = history_.size();
+      p.history = history_.data() + begin;
+      for (const TokenId token : item.prefix) add_to_history(token);
       for (const int ancestor : plan.chain(row))
-        history_.push_back(plan.token()[static_cast<std::size_t>(ancestor)]);
+        add_to_history(plan.token()[static_cast<std::size_t>(ancestor)]);
+      p.n_history = static_cast<int>(history_.size() - begin);
     }
   }
+}
+
+// The history has columns of logits. A token without a column is left out.
+void ForwardOutputs::add_to_history(TokenId token) {
+  if (output_tokens_.empty()) return history_.push_back(token);
+  const auto at = std::ranges::lower_bound(output_tokens_, token);
+  if (at != output_tokens_.end() && *at == token)
+    history_.push_back(static_cast<std::int32_t>(at - output_tokens_.begin()));
+}
+
+void ForwardOutputs::check_cut(std::span<const BatchItem> items, Wants wants) const {
+  if (output_tokens_.empty()) return;
+  ensure(!wants.draws && !wants.row_p && !has_verify_request(items),
+         "forward: a model that proposes some tokens cannot draw, verify or report rows");
+  const auto is_greedy = [](const kernels::PickRow& row) {
+    return row.temperature < kernels::kGreedyTemperature;
+  };
+  ensure(wants.n_ranked > 0 || std::ranges::all_of(pick_rows_, is_greedy),
+         "forward: a model that proposes some tokens cannot choose with noise");
 }
 
 void ForwardOutputs::request_tokens(std::span<const BatchItem> items,
@@ -108,18 +134,20 @@ void ForwardOutputs::request_tokens(std::span<const BatchItem> items,
                                     const float* logits,
                                     std::vector<StepOutput>& outputs) {
   describe_picks(items, plan);
+  check_cut(items, wants);
   const int n_rows = plan.n_picked();
-  const DeviceLogits device_logits{device_, logits, vocab_size_, n_valid_, pick_rows_.data()};
+  const DeviceLogits device_logits{device_, logits, n_columns_, n_valid_columns_,
+                                   pick_rows_.data()};
   if (wants.draws) {
     distributions_.draw(device_logits, items, plan);
   } else if (wants.n_ranked > 0) {
     rankings_.resize(pick_rows_.size());
     ranked_.resize(pick_rows_.size() * static_cast<std::size_t>(wants.n_ranked));
-    ops_.rank(device_, logits, vocab_size_, n_rows, vocab_size_, n_valid_, pick_rows_.data(),
+    ops_.rank(device_, logits, n_columns_, n_rows, n_columns_, n_valid_columns_, pick_rows_.data(),
               wants.n_ranked, rankings_.data(), ranked_.data());
   } else {
     picked_.resize(pick_rows_.size());
-    ops_.pick(device_, logits, vocab_size_, n_rows, vocab_size_, n_valid_, pick_rows_.data(),
+    ops_.pick(device_, logits, n_columns_, n_rows, n_columns_, n_valid_columns_, pick_rows_.data(),
               picked_.data());
   }
   if (wants.n_top > 0) request_top(plan, wants.n_top, logits);
@@ -131,8 +159,8 @@ void ForwardOutputs::request_tokens(std::span<const BatchItem> items,
 void ForwardOutputs::request_top(const ForwardPlan& plan, int n_top, const float* logits) {
   top_rows_.assign(static_cast<std::size_t>(plan.n_picked()), kernels::PickRow{.temperature = 0});
   top_.resize(top_rows_.size() * static_cast<std::size_t>(n_top));
-  ops_.rank(device_, logits, vocab_size_, plan.n_picked(), vocab_size_, n_valid_, top_rows_.data(),
-            n_top, nullptr, top_.data());
+  ops_.rank(device_, logits, n_columns_, plan.n_picked(), n_columns_, n_valid_columns_,
+            top_rows_.data(), n_top, nullptr, top_.data());
 }
 
 // Requests for each row the logit of its token in its parent's row. The probability of the row's
@@ -155,7 +183,7 @@ void ForwardOutputs::request_row_p(std::span<const BatchItem> items,
       const bool greedy = how.temperature < kernels::kGreedyTemperature;
       const bool filtered = how.top_k > 0 || how.top_p < 1 || how.min_p > 0;
       if (how.repetition_penalty != 1 || (filtered && !greedy)) continue;
-      logit_at_.push_back(static_cast<std::int64_t>(parent) * vocab_size_ + tree.token[r]);
+      logit_at_.push_back(static_cast<std::int64_t>(parent) * n_columns_ + tree.token[r]);
       row_p_.push_back({&outputs[i].row_p[r], parent});
     }
   }
@@ -164,22 +192,26 @@ void ForwardOutputs::request_row_p(std::span<const BatchItem> items,
               logit_of_row_.data());
 }
 
-// Downloads the logits without the columns of padding tokens.
+// Downloads the logits without the columns of padding tokens, or those of all output tokens to cut_logits_.
 void ForwardOutputs::request_logits(std::span<const BatchItem> items,
                                     const ForwardPlan& plan,
                                     const float* logits,
                                     std::vector<StepOutput>& outputs) {
   const auto width = static_cast<std::size_t>(n_valid_);
+  const auto n_cut = output_tokens_.size();
+  cut_logits_.resize(static_cast<std::size_t>(plan.n_picked()) * n_cut);
   row_to_.assign(static_cast<std::size_t>(plan.n_picked()), nullptr);
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].pick_rows) continue;
     const std::size_t n_rows = items[i].tree->token.size();
-    outputs[i].logits.resize(n_rows * width);
-    for (std::size_t r = 0; r < n_rows; r++)
-      row_to_[static_cast<std::size_t>(plan.row_begin(i)) + r] = &outputs[i].logits[r * width];
+    outputs[i].logits.assign(n_rows * width, -std::numeric_limits<float>::infinity());
+    for (std::size_t r = 0; r < n_rows; r++) {
+      const std::size_t row = static_cast<std::size_t>(plan.row_begin(i)) + r;
+      row_to_[row] = n_cut > 0 ? &cut_logits_[row * n_cut] : &outputs[i].logits[r * width];
+    }
   }
-  ops_.download_rows(device_, row_to_.data(), logits, kFloatBytes * n_valid_,
-                     kFloatBytes * vocab_size_, plan.n_picked());
+  ops_.download_rows(device_, row_to_.data(), logits, kFloatBytes * n_valid_columns_,
+                     kFloatBytes * n_columns_, plan.n_picked());
 }
 
 void ForwardOutputs::request_hidden(std::span<const BatchItem> items,
@@ -212,8 +244,9 @@ void ForwardOutputs::collect_picks(std::span<const BatchItem> items,
     const auto begin = picked_.begin() + plan.row_begin(i);
     outputs[i].picked.assign(begin, begin + items[i].tree->n_rows());
     for (int r = 0; r < items[i].tree->n_rows(); r++) {
-      const kernels::Picked& picked = outputs[i].picked[static_cast<std::size_t>(r)];
+      kernels::Picked& picked = outputs[i].picked[static_cast<std::size_t>(r)];
       if (picked.id < 0) refuse_logits(r, picked.bad_index);
+      picked.id = token_of(picked.id);
     }
   }
 }
@@ -240,6 +273,7 @@ void ForwardOutputs::collect_ranks(std::span<const BatchItem> items,
       if (rankings_[row].n == 0) refuse_logits(r, rankings_[row].bad_index);
       outputs[i].ranked.push_back(
           ranked_of(rankings_[row], &ranked_[row * width], pick_rows_[row].temperature));
+      for (TokenId& token : outputs[i].ranked.back().token) token = token_of(token);
     }
   }
 }
@@ -253,7 +287,22 @@ void ForwardOutputs::collect_top(std::span<const BatchItem> items,
     if (!items[i].pick_rows) continue;
     const auto begin = static_cast<std::size_t>(plan.row_begin(i)) * width;
     const std::span own(&top_[begin], items[i].tree->token.size() * width);
-    for (const kernels::RankedToken& token : own) outputs[i].top.push_back(token.id);
+    for (const kernels::RankedToken& token : own) outputs[i].top.push_back(token_of(token.id));
+  }
+}
+
+void ForwardOutputs::collect_cut_logits(std::span<const BatchItem> items,
+                                        const ForwardPlan& plan,
+                                        std::vector<StepOutput>& outputs) const {
+  const std::size_t width = static_cast<std::size_t>(n_valid_), n_cut = output_tokens_.size();
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    for (std::size_t r = 0; r < items[i].tree->token.size(); r++) {
+      const float* from = &cut_logits_[(static_cast<std::size_t>(plan.row_begin(i)) + r) * n_cut];
+      for (std::size_t column = 0; column < n_cut; column++)
+        outputs[i].logits[r * width + static_cast<std::size_t>(output_tokens_[column])] =
+            from[column];
+    }
   }
 }
 

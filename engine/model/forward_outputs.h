@@ -21,14 +21,16 @@ class ForwardOutputs {
  public:
   /// @param device   outlives the outputs
   /// @param n_valid  number of tokens that may be chosen; logits of tokens >= n_valid are ignored
+  /// @param output_tokens  the token of each column of logits, ascending; empty: column i is token i. Outlives the outputs
   /// @param name     of the model, for error messages
   ForwardOutputs(kernels::Device& device,
                  const ModelConfig& config,
                  int n_valid,
+                 std::span<const TokenId> output_tokens,
                  std::string name,
                  kernels::DType dtype);
   /// Runs the device's part of the outputs. The device defers downloads (kernels::BatchedDownloads).
-  /// @param logits   [plan.n_picked(), vocab_size] on the device
+  /// @param logits   [plan.n_picked(), config.n_outputs()] on the device
   /// @param hidden   [rows, dim] on the device, after the final norm
   /// @param outputs  [items]; must stay in place until collect()
   void request(std::span<const BatchItem> items,
@@ -80,9 +82,24 @@ class ForwardOutputs {
   void collect_row_p() const;
   [[noreturn]] void refuse_logits(int row, int bad_index) const;
 
+  void add_to_history(TokenId token);
+  /// Checks that a model with output tokens gets only requests that it supports.
+  void check_cut(std::span<const BatchItem> items, Wants wants) const;
+  void collect_cut_logits(std::span<const BatchItem> items,
+                          const ForwardPlan& plan,
+                          std::vector<StepOutput>& outputs) const;
+  /// The token of a column of logits.
+  TokenId token_of(int column) const {
+    return output_tokens_.empty() || column < 0 ? column
+                                                : output_tokens_[static_cast<std::size_t>(column)];
+  }
+
   kernels::Device& device_;
   const kernels::Ops& ops_;
-  int vocab_size_, n_valid_, dim_;
+  int n_valid_;                             // tokens that may be chosen
+  int n_columns_, n_valid_columns_;         // columns of logits on the device, and those of tokens
+  std::span<const TokenId> output_tokens_;  // the model's
+  int dim_;
   std::string name_;
   kernels::DType dtype_;
 
@@ -101,6 +118,7 @@ class ForwardOutputs {
   std::vector<RowP> row_p_;             // rows whose probability is reported
   std::vector<std::int64_t> logit_at_;  // [row_p_] index of the row's own logit in its parent's row
   std::vector<float> logit_of_row_;     // [row_p_] that logit
+  std::vector<float> cut_logits_;       // [n_picked, output tokens]; empty without output tokens
   std::vector<void*> row_to_;           // host addresses for one download
   DeviceSampling distributions_;
 };

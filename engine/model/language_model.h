@@ -149,6 +149,9 @@ class LanguageModel {
   virtual ~LanguageModel() = default;
   /// Number of tokens that may be chosen or fed (the tokenizer's tokens, without padding rows).
   virtual int vocab_size() const = 0;
+  /// The tokens that the model can propose, ascending; empty: all. Others have probability 0 (logit -inf). Such a model
+  /// serves as a draft: it chooses greedily or ranks tokens, but does not choose with noise.
+  virtual std::span<const TokenId> output_tokens() const { return {}; }
   /// Largest number of positions of a sequence.
   virtual int max_seq_len() const = 0;
   /// Number of rows of a prompt block, if the model computes whole blocks of a prompt by a path

@@ -57,7 +57,11 @@ class Transformer final : public Model {
   std::unique_ptr<SequenceCache> make_cache() override {
     return std::make_unique<PagedCache>(store_);
   }
-  kernels::Device* distributions_device() override { return ops_.verify ? &device_ : nullptr; }
+  // A distribution over some tokens is not in the form that another model's verification reads.
+  kernels::Device* distributions_device() override {
+    return ops_.verify && output_tokens_.empty() ? &device_ : nullptr;
+  }
+  std::span<const TokenId> output_tokens() const override { return output_tokens_; }
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
   void finish() override;
 
@@ -121,6 +125,7 @@ class Transformer final : public Model {
   std::string name_;
   ChatTemplate chat_template_;
   std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<TokenId> output_tokens_;
   int n_valid_;  // tokens that may be fed or chosen
   int n_qkv_;    // columns of a row of queries, keys and values
   kernels::Scores scores_;
@@ -153,6 +158,7 @@ Transformer::Transformer(kernels::Device& device,
       name_(files.name),
       chat_template_{files.chat_template, files.path},
       tokenizer_(files.tokenizer),
+      output_tokens_(files.output_tokens),
       n_valid_(tokenizer_ ? std::min(tokenizer_->vocab_size(), c_.vocab_size) : c_.vocab_size),
       n_qkv_((c_.n_heads + 2 * c_.n_kv_heads) * c_.head_dim),
       scores_(scores_of(c_)),
@@ -170,7 +176,7 @@ Transformer::Transformer(kernels::Device& device,
                                                .head_dim = c_.head_dim,
                                                .dtype = options.cache.value_or(dtype_)})),
       taps_(device, c_.n_layers),
-      outputs_(device, c_, n_valid_, name_, dtype_) {
+      outputs_(device, c_, n_valid_, output_tokens_, name_, dtype_) {
   c_.eos_ids = all_end_ids(c_, tokenizer_.get());
   if (c_.local_rope)
     local_rope_.emplace(device, *c_.local_rope, c_.head_dim, files.config.max_seq_len);
@@ -293,7 +299,7 @@ void Transformer::feed_forward_block(int l, RowRange rows) {
 void Transformer::norm_and_logits(RowRange rows) {
   const int n_picked = plan_.n_picked();
   const kernels::Projection to = {
-      .w = weights_.head(), .y = a_.logits.f32(), .y_stride = c_.vocab_size};
+      .w = weights_.head(), .y = a_.logits.f32(), .y_stride = c_.n_outputs()};
   if (n_picked > 0 && n_picked == rows.n) {
     ops_.rms_norm_matmul(device_, state_of(rows.begin), weights_.norm.f32(), stream_eps_,
                          a_.normed.f32(), n_picked, to);
@@ -304,7 +310,7 @@ void Transformer::norm_and_logits(RowRange rows) {
     if (n_picked > 0) multiply(a_.normed.f32(), n_picked, to);
   }
   if (n_picked > 0 && (c_.logits_scaling != 1 || c_.logit_softcap > 0))
-    ops_.scale_and_cap(device_, a_.logits.f32(), std::int64_t{n_picked} * c_.vocab_size,
+    ops_.scale_and_cap(device_, a_.logits.f32(), std::int64_t{n_picked} * c_.n_outputs(),
                        1 / c_.logits_scaling, c_.logit_softcap);
 }
 

@@ -300,7 +300,7 @@ Weights Loader::load() {
   for (int l = 0; l < c_.n_layers; l++)
     w.layers.push_back(layer(fmt::format("model.layers.{}.", l)));
   w.norm = norm("model.norm");
-  if (!c_.tied_embeddings) w.lm_head = matrix({"lm_head.weight"}, {c_.vocab_size}, c_.dim);
+  if (!c_.tied_embeddings) w.lm_head = matrix({"lm_head.weight"}, {c_.n_outputs()}, c_.dim);
 
   const auto add = [&w](const Matrix& m) {
     w.bytes_read += m.memory.bytes();

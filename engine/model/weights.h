@@ -40,7 +40,7 @@ struct Weights {
   std::int64_t bytes_read = 0;
   std::int64_t n_multiplied = 0;  // elements of the matrices that a forward multiplies by
 
-  /// The output matrix, [vocab_size, dim].
+  /// The output matrix, [n_outputs, dim].
   const kernels::PackedMatrix& head() const {
     return lm_head.view.data ? lm_head.view : embedding.view;
   }

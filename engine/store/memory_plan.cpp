@@ -196,12 +196,12 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   // Norms and biases are f32: all parameters that are not in matrices.
   ModelConfig shape = config;
   shape.n_layers = 0;
-  const double table = vocab * dim, n_tables = config.tied_embeddings ? 1 : 2;
+  const double n_outputs = config.tied_embeddings ? 0 : config.n_outputs();  // of an own matrix
   const auto outside = static_cast<double>(shape.n_params());
   shape.n_layers = 1;
   const double of_layer = static_cast<double>(shape.n_params()) - outside;
   const double matrices = qkv * dim + dim * q + 3 * hidden * dim;
-  const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
+  const double vectors = outside - (vocab + n_outputs) * dim + n_layers * (of_layer - matrices);
 
   const double n_tables_of_rope = config.local_rope ? 2 : 1;
   // number of values in all buffers
@@ -215,7 +215,8 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
       sizeof(float) * n_tables_of_rope * first_pages * kChunk * config.head_dim;
   const double page =
       static_cast<double>(ops.page_bytes(dtype, config.n_kv_heads, config.head_dim));
-  return {.weights = n_tables * packed(vocab, dim) + n_layers * layer + sizeof(float) * vectors,
+  const double tables = packed(vocab, dim) + (n_outputs > 0 ? packed(n_outputs, dim) : 0);
+  return {.weights = tables + n_layers * layer + sizeof(float) * vectors,
           .workspace = workspace + first_pages * 2 * page * n_layers,
           .cache_per_token = 2 * size * kv * n_layers};
 }

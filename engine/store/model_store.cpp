@@ -266,24 +266,27 @@ ModelRequest without_notices(ModelRequest request) {
 
 }  // namespace
 
-LoadedModel* ModelStore::find_loaded(const ModelRequest& request) {
+LoadedModel* ModelStore::find_loaded(const ModelRequest& request, const ModelFiles* target) {
   const ModelRequest wanted = without_notices(request);
   const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& m) {
-    return without_notices(m->request) == wanted;
+    const std::string& shares_with = m->files.target_path;
+    return without_notices(m->request) == wanted &&
+           (shares_with.empty() || (target && shares_with == target->path));
   });
   if (found == models_.end()) return nullptr;
   std::rotate(found, found + 1, models_.end());
   return models_.back().get();
 }
 
-ModelStore::Wanted ModelStore::open(const ModelRequest& request) const {
+ModelStore::Wanted ModelStore::open(const ModelRequest& request, const ModelFiles* target) const {
   Wanted wanted{.begun = now_ns()};
   wanted.files = open_model(find_model(request.model, assets_dir_),
                             {.allow_external_shards = request.allow_external_shards,
                              .needs_tokenizer = request.needs_tokenizer,
                              .generation = request.generation,
                              .context = request.context,
-                             .limits = request.limits});
+                             .limits = request.limits,
+                             .target = target});
   if (std::string notice = ambiguous_name_notice(request.model, assets_dir_); !notice.empty())
     wanted.files.notices.push_back(std::move(notice));
   LoadOptions& options = wanted.options;
@@ -362,9 +365,9 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
             decoder, files.name));
   }
 
-  LoadedModel* proposes = find_loaded(draft_request);
+  LoadedModel* proposes = find_loaded(draft_request, &files);
   Wanted draft_wanted;
-  if (!proposes) draft_wanted = open(draft_request);
+  if (!proposes) draft_wanted = open(draft_request, &files);
   refuse_other_vocabulary(decoder, files, proposes ? proposes->files : draft_wanted.files);
   MemoryPlan plan;
   if (!target) plan = plan + plan_of(target_wanted.files, target_wanted.options, on);

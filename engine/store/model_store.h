@@ -187,8 +187,9 @@ class ModelStore {
     Nanoseconds begun = 0;
   };
   /// @return  the loaded model for this request, now the most recently used, or null
-  LoadedModel* find_loaded(const ModelRequest& request);
-  Wanted open(const ModelRequest& request) const;
+  /// @param target  of a draft; null: the model is no draft. A draft that shares the embedding of another target is not found
+  LoadedModel* find_loaded(const ModelRequest& request, const ModelFiles* target = nullptr);
+  Wanted open(const ModelRequest& request, const ModelFiles* target = nullptr) const;
   std::unique_ptr<kernels::Device> open_gpu(const std::string& name);
   /// Bytes that can still be allocated for a device: in its own memory, or in this process.
   std::int64_t free_bytes(kernels::Device& device) const;

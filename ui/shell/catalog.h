@@ -82,8 +82,10 @@ struct CatalogModel {
   bool has_tokenizer = true;
   std::string unavailable;  // why it cannot be loaded; empty if it can
   std::string draft;        // the draft model that its card names; empty: none
-  int vocab_size = 0;       // number of tokens that the model can choose; 0: unknown
-  int context = 0;          // maximum number of positions; 0: unknown
+  /// The target that this draft needs, because it has no embedding of its own; empty: it is a whole model. `unavailable` then says so.
+  std::string shares_with = {};
+  int vocab_size = 0;  // number of tokens that the model can choose; 0: unknown
+  int context = 0;     // maximum number of positions; 0: unknown
   CatalogSampling sampling = {};
   std::uint64_t vocabulary =
       0;                    // a hash of the tokens' texts; equal hashes mean equal vocabularies

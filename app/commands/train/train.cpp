@@ -129,6 +129,7 @@ int train(const TrainOptions& options) {
       .out = out,
       .data = options.data.empty() ? data_dir_of_environment() : options.data,
       .from = options.from,
+      .target = options.what == "tokenizer" ? std::string() : generating_target(options),
       .resume = options.resume,
       .n_threads = options.n_threads,
       .device = options.device,

@@ -13,15 +13,21 @@ namespace {
 // The random stream of initial weights, which decoding does not use.
 constexpr std::uint32_t kInitStream = 0x1417;
 
-std::vector<NamedPart> parts_of(const ParameterLayout& layout, const ModelConfig& c) {
+/// @param layer_names  the number in each layer's names; empty: its own
+std::vector<NamedPart> parts_of(const ParameterLayout& layout,
+                                const ModelConfig& c,
+                                std::span<const int> layer_names = {}) {
   const std::int64_t dim = c.dim, hidden = c.hidden_dim;
   const std::int64_t q = std::int64_t{c.n_heads} * c.head_dim;
   const std::int64_t kv = std::int64_t{c.n_kv_heads} * c.head_dim;
   std::vector<NamedPart> parts;
-  parts.push_back({"model.embed_tokens.weight", {c.vocab_size, dim}, layout.embedding});
+  if (layout.embedding >= 0)
+    parts.push_back({"model.embed_tokens.weight", {c.vocab_size, dim}, layout.embedding});
   for (std::size_t i = 0; i < layout.layers.size(); i++) {
     const LayerAt& at = layout.layers[i];
-    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    const std::string number =
+        std::to_string(layer_names.empty() ? static_cast<int>(i) : layer_names[i]);
+    const std::string layer = "model.layers." + number + ".";
     parts.push_back({layer + "input_layernorm.weight", {dim}, at.attn_norm});
     parts.push_back({layer + "self_attn.q_proj.weight", {q, dim}, at.qkv});
     parts.push_back({layer + "self_attn.k_proj.weight", {kv, dim}, at.qkv + q * dim});
@@ -73,7 +79,9 @@ void refuse(const std::string& what) {
 }
 
 void check_trainable(const ModelConfig& c) {
-  if (!c.tied_embeddings) refuse("the trainer supports only tied embeddings; set tied_embeddings");
+  const bool shares = !c.shares_embedding_of.empty();
+  if (!c.tied_embeddings && !shares)
+    refuse("the trainer supports only tied embeddings; set tied_embeddings");
   if (c.qkv_bias || c.attn_out_bias || c.mlp_bias) refuse("the trainer does not support biases");
   if (!is_plain(c))
     refuse(
@@ -81,10 +89,12 @@ void check_trainable(const ModelConfig& c) {
         ", expected llama or mistral: the trainer has no other norms, gates, multipliers or kinds "
         "of layers");
   if (c.rope.type != RopeConfig::Type::Default) refuse("the trainer supports only plain RoPE");
-  if (c.dim % 16 || c.hidden_dim % 16 || c.vocab_size % 16 || c.head_dim % 16) {
-    refuse("dim, hidden_dim, head_dim and vocab_size must be multiples of 16, found " +
-           std::to_string(c.dim) + ", " + std::to_string(c.hidden_dim) + ", " +
-           std::to_string(c.head_dim) + ", " + std::to_string(c.vocab_size));
+  if (c.dim % 16 || c.hidden_dim % 16 || c.n_outputs() % 16 || c.head_dim % 16) {
+    refuse(
+        "dim, hidden_dim, head_dim and the number of output tokens must be multiples of 16, "
+        "found " +
+        std::to_string(c.dim) + ", " + std::to_string(c.hidden_dim) + ", " +
+        std::to_string(c.head_dim) + ", " + std::to_string(c.n_outputs()));
   }
   if (c.dim <= 0 || c.hidden_dim <= 0 || c.vocab_size <= 0 || c.head_dim <= 0 || c.head_dim > 256 ||
       c.n_layers <= 0 || c.n_heads <= 0 || c.n_kv_heads <= 0 || c.n_heads % c.n_kv_heads) {
@@ -111,7 +121,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c) {
   };
   const std::int64_t dim = c.dim, q = std::int64_t{c.n_heads} * c.head_dim;
   const std::int64_t kv = std::int64_t{c.n_kv_heads} * c.head_dim;
-  embedding = take(c.vocab_size * dim);
+  if (c.shares_embedding_of.empty()) embedding = take(c.vocab_size * dim);
   for (int i = 0; i < c.n_layers; i++) {
     LayerAt at{};
     at.attn_norm = take(dim);
@@ -172,10 +182,11 @@ std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& paramet
 
 void load_tensors(const TensorSource& source,
                   const ModelConfig& config,
-                  std::vector<float>& parameters) {
+                  std::vector<float>& parameters,
+                  std::span<const int> from_layers) {
   const ParameterLayout layout(config);
   parameters.assign(static_cast<std::size_t>(layout.n), 0.0f);
-  for (const NamedPart& part : parts_of(layout, config)) {
+  for (const NamedPart& part : parts_of(layout, config, from_layers)) {
     const Tensor tensor = source.read(part.name);
     if (tensor.shape != part.shape) {
       throw Error(ErrorCode::BadInput,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct LayerAt {
 
 /// Offsets of all weights in the array.
 struct ParameterLayout {
-  std::int64_t embedding = 0;  // [vocab_size, dim], also the head (tied)
+  // [vocab_size, dim], also the head (tied); -1: the model shares that of its target
+  std::int64_t embedding = -1;
   std::vector<LayerAt> layers;
   std::int64_t final_norm = 0;
   std::int64_t n = 0;
@@ -74,9 +76,11 @@ std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& paramet
 std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
                                                std::vector<NamedPart> parts);
 /// Copies a model's weights of any dtype into the array.
+/// @param from_layers  the source's layer for each layer of the array; empty: the same
 /// @throws Error(BadInput)  if a tensor is missing or has another shape
 void load_tensors(const TensorSource& source,
                   const ModelConfig& config,
-                  std::vector<float>& parameters);
+                  std::vector<float>& parameters,
+                  std::span<const int> from_layers = {});
 
 }  // namespace engine

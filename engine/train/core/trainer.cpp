@@ -6,6 +6,7 @@
 #include "engine/base/types.h"
 #include "engine/train/core/text_queue.h"
 #include "engine/train/core/training_steps.h"
+#include "engine/train/draft/shared_embedding.h"
 #include "engine/train/run/run_parts.h"
 #include "engine/train/run/training_loop.h"
 
@@ -36,6 +37,7 @@ class Run {
                    train_table()),
         n_rows_(recipe.batch_tokens / recipe.context),
         shards_(std::min(shards, n_rows_)),
+        shared_(options.shared),
         device_(std::move(device)) {
     parameters_ = options.start_from;
     if (parameters_.empty()) {
@@ -64,6 +66,7 @@ class Run {
   Optimizer optimizer_;
   int n_rows_, shards_;
   std::vector<float> parameters_;
+  const SharedEmbedding* shared_;            // null: the model has its own embedding
   std::unique_ptr<kernels::Device> device_;  // null: the CPU
   std::unique_ptr<TrainSteps> steps_;
 };
@@ -97,7 +100,10 @@ StepBatch Run::next_batch() {
   }
   std::vector<PackedRow> rows;
   rows.reserve(static_cast<std::size_t>(n_rows_));
-  for (int i = 0; i < n_rows_; i++) rows.push_back(packer_.take());
+  for (int i = 0; i < n_rows_; i++) {
+    rows.push_back(packer_.take());
+    if (shared_) shared_->to_rows(rows.back().target, rows.back().weight);
+  }
   return lay_out(rows, recipe_.context);
 }
 
@@ -142,7 +148,7 @@ void Run::save() {
 TrainResult Run::run(const TrainCallbacks& callbacks) {
   steps_ =
       std::make_unique<TrainSteps>(recipe_, TrainPlace{compute_, workers_, shards_, device_.get()},
-                                   TrainState{parameters_, optimizer_});
+                                   TrainState{parameters_, optimizer_}, shared_);
   if (callbacks.notice) callbacks.notice("computing in " + steps_->weights().name());
   std::function<NamedFigures()> measure;
   if (callbacks.probe) {

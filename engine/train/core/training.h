@@ -11,6 +11,7 @@
 
 namespace engine {
 
+struct SharedEmbedding;  // engine/train/draft/shared_embedding.h
 struct TokenText;
 
 /// Returns the tokenized text `index` of an endless stream. Called from several threads at once.
@@ -45,6 +46,8 @@ struct TrainOptions {
   std::string directory;
   /// Initial weights in the order of ParameterLayout; empty: random. Ignored by a resumed run.
   std::vector<float> start_from;
+  /// Of a draft that shares its target's embedding; else null. Outlives the run.
+  const SharedEmbedding* shared = nullptr;
   /// The name of the CUDA device to train on; empty, "auto" or "cpu": the CPU.
   std::string device;
   /// Stop (and save) after this step, for tests; 0: at the recipe's end.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "engine/train/draft/shared_embedding.h"
+
 namespace engine {
 namespace {
 
@@ -62,16 +64,25 @@ TrainRows BatchPart::take(const StepBatch& batch, int context, int first, int la
           {}};
 }
 
-TrainSteps::TrainSteps(const TrainRecipe& recipe, const TrainPlace& place, TrainState state)
+TrainSteps::TrainSteps(const TrainRecipe& recipe,
+                       const TrainPlace& place,
+                       TrainState state,
+                       const SharedEmbedding* shared)
     : context_(recipe.context),
       n_rows_(recipe.batch_tokens / recipe.context),
       weights_(trainable_weights(place, arrays_of(recipe, state))),
       parts_(static_cast<std::size_t>(weights_->n_shards())) {
   const int pass_rows = weights_->on_cpu() ? kCpuPassRows : kDevicePassRows;
   rows_a_pass_ = std::clamp(pass_rows / context_, 1, n_rows_);
+  PassOptions options;
+  if (shared)
+    options.frozen = {.embedding = weights_->constant(shared->embedding, "the shared embedding"),
+                      .output = weights_->frozen(
+                          shared->output_rows(),
+                          {{0, recipe.model.n_outputs(), recipe.model.dim}})};
   for (int shard = 0; shard < weights_->n_shards(); shard++)
     passes_.emplace_back(weights_->device(shard), recipe.model, ParameterLayout(recipe.model),
-                         rows_a_pass_ * context_);
+                         rows_a_pass_ * context_, options);
 }
 
 // Each shard computes a range of the packed rows, in one or several passes.

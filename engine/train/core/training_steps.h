@@ -15,6 +15,8 @@
 
 namespace engine {
 
+struct SharedEmbedding;  // engine/train/draft/shared_embedding.h
+
 /// The packed rows of one step, concatenated.
 struct StepBatch {
   std::vector<TokenId> token, target;
@@ -44,9 +46,13 @@ class BatchPart {
 class TrainSteps {
  public:
   /// Starts from the state. Allocates all memory.
-  /// @param place, state  outlive the steps
+  /// @param place, state, shared  outlive the steps
+  /// @param shared  of a draft that shares its target's embedding, else null
   /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
-  TrainSteps(const TrainRecipe& recipe, const TrainPlace& place, TrainState state);
+  TrainSteps(const TrainRecipe& recipe,
+             const TrainPlace& place,
+             TrainState state,
+             const SharedEmbedding* shared = nullptr);
 
   /// The weights that the steps update.
   TrainableWeights& weights() { return *weights_; }

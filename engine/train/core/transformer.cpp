@@ -18,19 +18,21 @@ void expect_tokens(std::span<const TokenId> tokens, int vocab_size) {
     ensure(token >= 0 && token < vocab_size, "a row's token is outside the vocabulary");
 }
 
-void expect_tokens(const TrainRows& rows, int vocab_size) {
+void expect_tokens(const TrainRows& rows, int vocab_size, int n_outputs) {
   expect_tokens(rows.token, vocab_size);
+  const int n_targets = n_outputs > 0 ? n_outputs : vocab_size;
   for (std::size_t i = 0; i < rows.target.size(); i++) {
     if (rows.weight[i] == 0) continue;
     if (rows.goals.empty() || rows.goals[i].kind == RowGoal::Kind::Target)
-      ensure(rows.target[i] >= 0 && rows.target[i] < vocab_size,
+      ensure(rows.target[i] >= 0 && rows.target[i] < n_targets,
              "a row's target is outside the vocabulary");
   }
 }
 
 std::vector<kernels::TrainMatrix> matrices_of(const ModelConfig& config,
                                               const ParameterLayout& layout) {
-  std::vector<kernels::TrainMatrix> all = {{layout.embedding, config.vocab_size, config.dim}};
+  std::vector<kernels::TrainMatrix> all;
+  if (layout.embedding >= 0) all.push_back({layout.embedding, config.vocab_size, config.dim});
   for (const LayerAt& at : layout.layers) {
     const BlockMatrices m(config, at);
     all.insert(all.end(), {m.qkv, m.attn_out, m.gate_up, m.down});
@@ -67,9 +69,12 @@ TrainPass::TrainPass(const TrainDevice& on,
       config_(config),
       layout_(layout),
       max_rows_(max_rows),
-      lm_head_{layout.embedding, config.vocab_size, config.dim},
+      frozen_(options.frozen),
+      lm_head_{frozen_ ? 0 : layout.embedding, config.n_outputs(), config.dim},
       block_(on, config, max_rows),
-      vocab_(on, config.vocab_size, max_rows, options.logit_bytes) {
+      vocab_(on, config.n_outputs(), max_rows, options.logit_bytes) {
+  ensure(frozen_.has_value() == (layout.embedding < 0),
+         "a model needs the frozen embedding if it shares that of its target");
   ensure(max_rows > 0 && on.padded(max_rows) == max_rows,
          "the number of rows of a pass must be a multiple of row_multiple");
   const std::int64_t n = max_rows, wide = n * config.dim;
@@ -78,7 +83,7 @@ TrainPass::TrainPass(const TrainDevice& on,
     *one = on.f32(n, kRowsOfPass);
   goal_ = DeviceBuffer(on.device, std::int64_t{sizeof(RowGoal)} * n, kRowsOfPass);
   group_begin_ = on.f32(n + 1, kRowsOfPass);
-  if (options.keeps_logits) kept_logits_ = on.f32(n * config.vocab_size, "the teachers' logits");
+  if (options.keeps_logits) kept_logits_ = on.f32(n * config.n_outputs(), "the teachers' logits");
   r_final_ = on.f32(n, kRowsOfPass);
   for (DeviceBuffer* one : {&x_final_, &dx_}) *one = on.f32(wide, kRowsOfPass);
   for (DeviceBuffer* one : {&h_final_, &d_h_, &dx_rounded_}) *one = on.typed(wide, kRowsOfPass);
@@ -93,7 +98,7 @@ void TrainPass::take_rows(const TrainRows& rows) {
          "every row must have a target, a weight and a position");
   ensure(rows.goals.empty() || rows.goals.size() == rows.token.size(),
          "every row must have a goal");
-  expect_tokens(rows, config_.vocab_size);
+  expect_tokens(rows, config_.vocab_size, config_.n_outputs());
   const TokenGroups groups = token_groups_of(rows);
   n_groups_ = groups.n_groups();
   on_.upload(token_, rows.token);
@@ -119,8 +124,8 @@ void TrainPass::take_goals(std::span<const RowGoal> goals) {
 
 void TrainPass::run_layers(const TrainWeights& w) {
   const auto& [device, ops, type] = on_;
-  ops.gather_rows(device, w.masters + layout_.embedding, ids(token_), layers_[0].x_attn.f32(), n_,
-                  config_.dim);
+  const float* embedding = frozen_ ? frozen_->embedding : w.masters + layout_.embedding;
+  ops.gather_rows(device, embedding, ids(token_), layers_[0].x_attn.f32(), n_, config_.dim);
   for (std::size_t i = 0; i < layers_.size(); i++) {
     float* next = i + 1 < layers_.size() ? layers_[i + 1].x_attn.f32() : x_final_.f32();
     block_.forward(w, layout_.layers[i], layers_[i], next);
@@ -131,26 +136,27 @@ void TrainPass::run_layers(const TrainWeights& w) {
 
 void TrainPass::keep_logits(const TrainWeights& w) {
   run_layers(w);
-  on_.ops.forward_f32(on_.device, on_.type, w, lm_head_, h_final_.data(), n_, kept_logits_.f32(),
-                      false);
+  on_.ops.forward_f32(on_.device, on_.type, head_of(w), lm_head_, h_final_.data(), n_,
+                      kept_logits_.f32(), false);
 }
 
 void TrainPass::backward_lm_head(const TrainWeights& w,
                                  float* known_logits,
                                  float* gradient,
                                  float* loss) {
+  float* const head_gradient = frozen_ ? nullptr : gradient;
   if (!has_goals_) {
-    vocab_.forward_backward(w, lm_head_, h_final_.data(), n_, ids(target_), weight_.f32(),
-                            d_h_.data(), gradient, loss);
+    vocab_.forward_backward(head_of(w), lm_head_, h_final_.data(), n_, ids(target_), weight_.f32(),
+                            d_h_.data(), head_gradient, loss);
     return;
   }
   const auto losses = [&](int first, int n, const float* logits, void* d_logits) {
     on_.ops.goal_losses(on_.device, on_.type, logits, kept_logits_.f32(),
                         static_cast<const RowGoal*>(goal_.data()) + first, ids(target_) + first,
-                        weight_.f32() + first, d_logits, loss + first, n, config_.vocab_size);
+                        weight_.f32() + first, d_logits, loss + first, n, config_.n_outputs());
   };
-  vocab_.forward_backward(w, lm_head_, h_final_.data(), n_, known_logits, losses, d_h_.data(),
-                          gradient);
+  vocab_.forward_backward(head_of(w), lm_head_, h_final_.data(), n_, known_logits, losses,
+                          d_h_.data(), head_gradient);
 }
 
 void TrainPass::forward_backward(const TrainWeights& w,
@@ -174,6 +180,7 @@ void TrainPass::forward_backward(const TrainWeights& w,
                         dx_rounded_.data(), n_, dim);
   for (std::size_t i = layers_.size(); i-- > 0;)
     block_.backward(w, layout_.layers[i], layers_[i], dx_.f32(), dx_rounded_.data(), gradient);
+  if (frozen_) return;
   ops.scatter_rows(device, dx_.f32(), ids(token_), ids(group_row_), ids(group_begin_), n_groups_,
                    gradient + layout_.embedding, dim);
 }
@@ -182,7 +189,7 @@ std::vector<TokenId> TrainPass::likeliest(const TrainWeights& w, const TrainRows
   take_rows(rows);
   std::vector<TokenId> tokens(rows.token.size());
   const auto pick = [&](int first, int n, const float* logits) {
-    on_.ops.argmax(on_.device, logits, n, config_.vocab_size, tokens.data() + first);
+    on_.ops.argmax(on_.device, logits, n, config_.n_outputs(), tokens.data() + first);
   };
   // On the CPU, a product's bits depend on the number of rows. So one product computes the logits
   // of all rows, as for a teacher.
@@ -191,7 +198,7 @@ std::vector<TokenId> TrainPass::likeliest(const TrainWeights& w, const TrainRows
     pick(0, n_, kept_logits_.f32());
   } else {
     run_layers(w);
-    vocab_.logits(w, lm_head_, h_final_.data(), n_, pick);
+    vocab_.logits(head_of(w), lm_head_, h_final_.data(), n_, pick);
   }
   for (TokenId& token : tokens) token = std::max(token, 0);
   return tokens;
@@ -201,7 +208,7 @@ std::vector<float> TrainPass::logits(const TrainWeights& w, const TrainRows& row
   take_rows(rows);
   ensure(kept_logits_.data(), "logits() needs a pass that keeps logits");
   keep_logits(w);
-  std::vector<float> all(rows.token.size() * static_cast<std::size_t>(config_.vocab_size));
+  std::vector<float> all(rows.token.size() * static_cast<std::size_t>(config_.n_outputs()));
   on_.device.ops().download(on_.device, all.data(), kept_logits_.data(),
                             static_cast<std::int64_t>(4 * all.size()));
   return all;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,7 @@ using kernels::RowGoal;
 /// Rows of one pass: several packed texts that do not attend to each other. All arrays [n_rows].
 struct TrainRows {
   std::span<const TokenId> token;
-  std::span<const TokenId> target;      // the next token
+  std::span<const TokenId> target;      // the next token, or its row in a shared output matrix
   std::span<const float> weight;        // weight of the row's loss; 0: no loss
   std::span<const std::int32_t> pos;    // starts at 0 in every text
   std::span<const Segment> segments;    // the rows of each text
@@ -36,7 +37,8 @@ struct TrainRows {
 /// @throws ContractError
 void expect_tokens(std::span<const TokenId> tokens, int vocab_size);
 /// The same check for the tokens of the rows, and for each target that a row's loss uses.
-void expect_tokens(const TrainRows& rows, int vocab_size);
+/// @param n_outputs  number of rows of the output matrix; 0: vocab_size
+void expect_tokens(const TrainRows& rows, int vocab_size, int n_outputs = 0);
 
 /// Every matrix of a model.
 std::vector<kernels::TrainMatrix> matrices_of(const ModelConfig& config,
@@ -54,11 +56,18 @@ TokenGroups token_groups_of(std::span<const TokenId> token, std::vector<std::int
 /// The same for the rows of a pass; leaves out rows outside every segment.
 TokenGroups token_groups_of(const TrainRows& rows);
 
+/// The embedding and the output matrix that a model shares with its target, on the pass's device.
+struct FrozenEmbedding {
+  const float* embedding = nullptr;  // [vocab_size, dim]
+  kernels::TrainWeights output;      // [n_outputs, dim] at offset 0
+};
+
 /// Options of a TrainPass.
 struct PassOptions {
   std::int64_t logit_bytes = VocabRows::kLogitBytes;
   /// True: allocates memory for the logits of all rows, which rows with teachers and logits() need.
   bool keeps_logits = false;
+  std::optional<FrozenEmbedding> frozen = {};  // of a model that shares them, which needs it
 };
 
 /// Forward and backward of one model on one device.
@@ -98,6 +107,10 @@ class TrainPass {
   void take_goals(std::span<const RowGoal> goals);
   void run_layers(const kernels::TrainWeights& w);
   void keep_logits(const kernels::TrainWeights& w);
+  /// The weights of the output matrix.
+  const kernels::TrainWeights& head_of(const kernels::TrainWeights& w) const {
+    return frozen_ ? frozen_->output : w;
+  }
   /// @param known_logits  of all rows, if they are known already; else null
   void backward_lm_head(const kernels::TrainWeights& w,
                         float* known_logits,
@@ -108,6 +121,7 @@ class TrainPass {
   const ModelConfig config_;
   const ParameterLayout layout_;
   const int max_rows_;
+  const std::optional<FrozenEmbedding> frozen_;
   const kernels::TrainMatrix lm_head_;
   int n_ = 0, n_groups_ = 0;                 // of this pass
   bool has_goals_ = false, taught_ = false;  // the rows have goals besides targets; have teachers

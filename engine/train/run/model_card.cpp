@@ -102,6 +102,16 @@ std::string loss_at_the_end(const TrainResult& result) {
                      counted(result.n_losses, "step"));
 }
 
+std::string embedding_of(const TrainRecipe& recipe) {
+  if (!recipe.shares_embedding) return "embedding and head tied";
+  const std::string tokens =
+      recipe.output_tokens.empty()
+          ? "all tokens"
+          : fmt::format("the {} most frequent tokens of these texts", recipe.output_tokens.size());
+  return fmt::format("embedding and output matrix of {}, which it needs; it proposes {}",
+                     recipe.model.shares_embedding_of, tokens);
+}
+
 }  // namespace
 
 std::string data_and_licences(const std::string& mixture,
@@ -159,12 +169,15 @@ void write_model_card(const std::string& directory,
   std::vector<std::string> sources;
   if (!from.empty()) sources.push_back(from);
   if (drafts) sources.push_back(target);
+  TrainRecipe printed = recipe;
+  if (recipe.n_output_tokens > 0) printed.output_tokens.clear();  // thousands of ids
   std::string card = fmt::format("# {}\n\n", recipe.name);
   card += fmt::format(
       "A small LLaMA-style model: {} of width {} (feed-forward {}, {}), vocabulary {}, {:.2f} M "
-      "parameters, embedding and head tied, context {} (trained on {}). ",
+      "parameters, {}, context {} (trained on {}). ",
       counted(m.n_layers, "layer"), m.dim, m.hidden_dim, counted(m.n_heads, "head"), m.vocab_size,
-      static_cast<double>(result.parameters.size()) * 1e-6, m.max_seq_len, recipe.context);
+      static_cast<double>(result.parameters.size()) * 1e-6, embedding_of(recipe), m.max_seq_len,
+      recipe.context);
   if (drafts) {
     card += fmt::format(
         "A draft model for {}; the scores below show how many of its drafts that model accepts. By "
@@ -189,7 +202,7 @@ void write_model_card(const std::string& directory,
       kTraining, from.empty() ? "" : "- started from the weights that the run below ended with\n",
       result.tokens, result.step, recipe.batch_tokens, result.seconds / 60,
       static_cast<double>(result.tokens) / result.seconds, result.compute, loss_at_the_end(result),
-      100 * result.fill, result.n_texts_cut, to_json(recipe));
+      100 * result.fill, result.n_texts_cut, to_json(printed));
   card += earlier_training(from);
   card += std::string(kScores) + "\nNot evaluated yet; " +
           (drafts ? "`scripts/family_gates.sh`" : "`decoscope model score --model DIR --write`") +

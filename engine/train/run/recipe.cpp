@@ -1,5 +1,8 @@
 #include "engine/train/run/recipe.h"
 
+#include <algorithm>
+#include <functional>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/base/types.h"
@@ -33,15 +36,55 @@ void read_model(const json& object, const std::string& where, ModelConfig& model
   }
 }
 
+/// Reads the settings of a draft that shares its target's embedding.
+void read_sharing(Fields& fields, const std::string& path, TrainRecipe& r) {
+  fields.read("shares_embedding", r.shares_embedding);
+  const json* layers = fields.find("from_layers");
+  const json* tokens = fields.find("output_tokens");
+  if (!r.shares_embedding) {
+    if (layers || tokens)
+      throw Error(ErrorCode::BadInput,
+                  path + ": from_layers, output_tokens: only with \"shares_embedding\": true");
+    return;
+  }
+  const auto are_ids = [](const json& list) {
+    return list.is_array() && !list.empty() && std::ranges::all_of(list, [](const json& id) {
+             return id.is_number_unsigned() && id.get<std::uint64_t>() <= 0x7fffffff;
+           });
+  };
+  if (!layers || !are_ids(*layers))
+    throw Error(ErrorCode::BadInput, path + ": from_layers: found " +
+                                         (layers ? layers->dump() : "none") +
+                                         ", expected a list of the target's layers, from 0");
+  r.from_layers = layers->get<std::vector<int>>();
+  r.model.n_layers = static_cast<int>(r.from_layers.size());
+  if (tokens && tokens->is_array()) {
+    if (are_ids(*tokens)) r.output_tokens = tokens->get<std::vector<TokenId>>();
+    // strictly ascending
+    if (r.output_tokens.empty() || !std::ranges::is_sorted(r.output_tokens, std::less_equal()))
+      throw Error(ErrorCode::BadInput,
+                  path + ": output_tokens: expected a number, or ascending token ids");
+    return;
+  }
+  fields.read("output_tokens", r.n_output_tokens, 32, 1e6);
+  if (r.n_output_tokens % 32)
+    throw Error(ErrorCode::BadInput, path + ": output_tokens: expected a multiple of 32");
+}
+
 void check_whole(const TrainRecipe& r, const std::string& path) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::BadInput, path + ": " + what);
   };
   if (r.context % 32) refuse("context: expected a multiple of 32");
   if (r.batch_tokens % r.context) refuse("batch_tokens: expected a multiple of context");
-  if (r.context > r.model.max_seq_len) refuse("context: longer than model.max_seq_len");
+  if (!r.shares_embedding && r.context > r.model.max_seq_len)
+    refuse("context: longer than model.max_seq_len");
   if (r.own_outputs.count > 0 && !r.mixture.empty() && r.mixture != "{}")
     refuse("mixture, own_outputs: give exactly one of them");
+  if (r.shares_embedding && r.own_outputs.count == 0)
+    refuse("shares_embedding: needs own_outputs, the texts of the target");
+  if (r.shares_embedding && r.probe_minutes > 0)
+    refuse("probe_minutes: found a draft without an embedding, expected 0");
   if (r.tokens == 0 && r.minutes == 0) refuse("tokens, minutes: one of them must be above 0");
 }
 
@@ -60,7 +103,12 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
                 path + ": own_outputs: chat: found true, expected false; drafts train on mixtures");
   fields.read("target", r.target);
   fields.find("about");
-  if (const json* model = fields.find("model")) read_model(*model, path + ": model", r.model);
+  read_sharing(fields, path, r);
+  const json* model = fields.find("model");
+  if (model && r.shares_embedding)
+    throw Error(ErrorCode::BadInput,
+                path + ": model: leave it out with shares_embedding, the shape is the target's");
+  if (model) read_model(*model, path + ": model", r.model);
   fields.read("context", r.context, 32, 8192);
   fields.read("batch_tokens", r.batch_tokens, 32, 1 << 22);
   fields.read("open_rows", r.open_rows, 1, 4096);
@@ -72,7 +120,8 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
   fields.read("minutes", r.minutes, 0, 1e6);
   read_probing(fields, r);
   fields.refuse_others();
-  if (r.model.dim == 0) throw Error(ErrorCode::BadInput, path + ": model: missing");
+  if (r.model.dim == 0 && !r.shares_embedding)
+    throw Error(ErrorCode::BadInput, path + ": model: missing");
   check_whole(r, path);
   return r;
 }
@@ -123,6 +172,15 @@ std::string to_json(const TrainRecipe& r) {
                       {"tokens", r.tokens},
                       {"minutes", r.minutes}},
                      {{"probe_minutes", r.probe_minutes}, {"probe_problems", r.probe_problems}});
+  if (r.shares_embedding) {
+    object.erase("model");
+    object["shares_embedding"] = true;
+    object["from_layers"] = r.from_layers;
+    if (!r.output_tokens.empty())
+      object["output_tokens"] = r.output_tokens;
+    else if (r.n_output_tokens > 0)
+      object["output_tokens"] = r.n_output_tokens;
+  }
   if (r.own_outputs.count > 0) {
     object["target"] = r.target;
     object["own_outputs"] = json_of(r.own_outputs);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/checkpoint/config.h"
 #include "engine/train/run/outputs_plan.h"
@@ -18,6 +19,14 @@ struct TrainRecipe {
   OutputsPlan own_outputs;
   std::string target = "demo-target";  // the model that writes these texts: NAME or directory
   ModelConfig model;                   // vocab_size and special ids come from the tokenizer
+  /// True: a draft that shares the embedding and the output matrix of `target` (engine/checkpoint/draft/sharing_draft.h).
+  /// `model` then comes from the target, except for the number of layers.
+  bool shares_embedding = false;
+  /// Such a draft: the target's layers that its layers are copied from.
+  std::vector<int> from_layers;
+  /// Such a draft: the number of most frequent tokens in the texts that it can propose; 0: all, or output_tokens.
+  int n_output_tokens = 0;
+  std::vector<TokenId> output_tokens;  // those tokens, ascending; empty: not chosen yet, or all
   int context = 256;                   // tokens of a packed row; longer texts are cut
   int batch_tokens = 4096;
   int open_rows = 60;  // rows that the packer keeps open

@@ -8,7 +8,7 @@ namespace engine {
 
 Compute compute_named(const std::string& name, const ModelConfig& model) {
   const bool tiles_fit = model.dim % 32 == 0 && model.hidden_dim % 32 == 0 &&
-                         model.vocab_size % 32 == 0 && model.head_dim * model.n_heads % 32 == 0 &&
+                         model.n_outputs() % 32 == 0 && model.head_dim * model.n_heads % 32 == 0 &&
                          model.head_dim * model.n_kv_heads % 32 == 0;
   for (const Compute compute : {Compute::F32, Compute::Bf16Amx, Compute::Bf16OneDnn}) {
     if (name == name_of(compute)) return compute;

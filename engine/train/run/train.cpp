@@ -9,11 +9,14 @@
 #include <utility>
 
 #include "engine/base/types.h"
+#include "engine/checkpoint/draft/sharing_draft.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/data/mixture.h"
 #include "engine/model/model.h"
 #include "engine/train/core/parameters.h"
 #include "engine/train/core/shuffled_order.h"
+#include "engine/train/draft/shared_embedding.h"
+#include "engine/train/draft/sharing_training.h"
 #include "engine/train/run/checkpoint.h"
 #include "engine/train/run/evaluate.h"
 #include "engine/train/run/model_card.h"
@@ -34,10 +37,36 @@ TrainRecipe recipe_for(const std::string& path, const Tokenizer& tokenizer) {
   return recipe;
 }
 
+/// A recipe with the shape of its model, and the models that this follows from.
+struct Setup {
+  TrainRecipe recipe;
+  ModelFiles target;  // of a draft that shares its embedding
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+Setup setup_of(const TrainRequest& request) {
+  Setup setup{.recipe = read_train_recipe(request.recipe), .target = {}, .tokenizer = {}};
+  if (setup.recipe.shares_embedding) {
+    const SharingFiles files{request.recipe, request.target, request.out, request.own_texts};
+    setup.target = open_target(files, setup.recipe, request.limits);
+    setup.tokenizer = setup.target.tokenizer;
+    complete_by_target(files, setup.target, setup.recipe);
+  } else {
+    setup.tokenizer = training_tokenizer(request.tokenizer, request.limits);
+    setup.recipe = recipe_for(request.recipe, *setup.tokenizer);
+  }
+  return setup;
+}
+
 std::vector<float> weights_to_start_from(const std::string& directory,
-                                         const TrainRecipe& recipe,
+                                         const Setup& setup,
                                          const FileLimits& limits) {
-  const ModelFiles model = open_model(directory, {.needs_tokenizer = false, .limits = limits});
+  const TrainRecipe& recipe = setup.recipe;
+  if (directory.empty()) return layers_of_target(setup.target, recipe);
+  const ModelFiles model =
+      open_model(directory, {.needs_tokenizer = false,
+                             .limits = limits,
+                             .target = recipe.shares_embedding ? &setup.target : nullptr});
   const ModelConfig &have = model.config, &want = recipe.model;
   const auto shape = [](const ModelConfig& c) {
     return std::vector<int>{c.n_layers,   c.dim,      c.hidden_dim, c.n_heads,
@@ -139,6 +168,9 @@ class AccuracyProbe {
 void write_result(const TrainRecipe& recipe,
                   const std::vector<float>& parameters,
                   const TrainRequest& request) {
+  if (recipe.shares_embedding)
+    return write_sharing_draft(request.out, recipe.model, *as_tensors(parameters, recipe.model),
+                               recipe.output_tokens, kernels::DType::BF16);
   write_model(request.out, recipe.model, *as_tensors(parameters, recipe.model),
               kernels::DType::BF16, request.tokenizer);
 }
@@ -186,9 +218,9 @@ TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallback
 TrainResult train_model(const TrainRequest& request,
                         const TrainCallbacks& callbacks,
                         std::unique_ptr<kernels::Device> device) {
-  const std::shared_ptr<const Tokenizer> tokenizer =
-      training_tokenizer(request.tokenizer, request.limits);
-  const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
+  const Setup setup = setup_of(request);
+  const auto& tokenizer = setup.tokenizer;
+  const TrainRecipe& recipe = setup.recipe;
   const bool from_target = recipe.own_outputs.count > 0;
   const TrainingStream stream(from_target ? recipe.own_outputs.mixture : recipe.mixture,
                               from_target ? recipe.own_outputs.seed : recipe.seed, request.data);
@@ -199,8 +231,13 @@ TrainResult train_model(const TrainRequest& request,
   options.device = request.device;
   options.resume = request.resume;
   options.directory = request.out;
-  if (!request.from.empty())
-    options.start_from = weights_to_start_from(request.from, recipe, request.limits);
+  if (!request.from.empty() || recipe.shares_embedding)
+    options.start_from = weights_to_start_from(request.from, setup, request.limits);
+  SharedEmbedding shared;
+  if (recipe.shares_embedding) {
+    shared = shared_embedding(setup.target, recipe.output_tokens);
+    options.shared = &shared;
+  }
   TrainCallbacks probed = callbacks;
   if (!probed.probe && recipe.probe_minutes > 0)
     probed.probe = AccuracyProbe(recipe, stream, tokenizer, request, callbacks.stop);
@@ -222,14 +259,13 @@ TrainResult train_model(const TrainRequest& request,
 }
 
 void check_checkpoint(const TrainRequest& request) {
-  const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
-  if (request.resume)
-    checkpoint_found(to_json(recipe_for(request.recipe, *tokenizer)), request.out, true, {});
+  const Setup setup = setup_of(request);
+  if (request.resume) checkpoint_found(to_json(setup.recipe), request.out, true, {});
 }
 
 ExportResult export_checkpoint(const TrainRequest& request) {
-  const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
-  const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
+  const Setup setup = setup_of(request);
+  const TrainRecipe& recipe = setup.recipe;
   const std::string path = request.out + "/checkpoint.bin";
   const auto found = checkpoint_found(to_json(recipe), request.out, true, {});
   if (!found)

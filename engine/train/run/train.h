@@ -18,7 +18,8 @@ struct TrainRequest {
   std::string data;       // folder of the open texts; empty if the mixture needs none
   std::string from;       // directory of the initial model; empty: random weights
   std::string own_texts;  // file of the target's texts, for recipes with own_outputs
-  // for the card: directory of the model that wrote these texts; empty: not available
+  // path of the model that wrote these texts, for the card; empty: not available. A draft that shares its target's embedding
+  // needs it
   std::string target;
   bool resume = false;
   int n_threads = 0;   // 0: as many as the process may use

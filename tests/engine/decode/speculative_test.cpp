@@ -131,6 +131,26 @@ TEST(Speculative, a_chosen_length_follows_acceptance_and_cost) {
   EXPECT_EQ(none.tokens, right.tokens);
 }
 
+// Greedy and coupled: only these tokens are drafted, and the output is that of plain decoding.
+TEST(Speculative, a_draft_of_some_tokens_changes_no_token) {
+  ToyModel model(kShape);
+  ToyShape shape = draft_of(kShape, 0);
+  shape.output_mask = 0b0110'1101'0110;
+  ToyModel draft(shape);
+  for (const char* decoder : {"speculative", "mcsd"}) {
+    for (const float temperature : {0.0f, 0.8f}) {
+      Job job = job_of(decoder, draft);
+      job.sampling.temperature = temperature;
+      const Outcome found = run(model, kPrompt, job);
+      EXPECT_EQ(found.tokens, run_ar(model, kPrompt, job).tokens);
+      EXPECT_GT(found.n_accepted, 5);
+      for (const TokenTree& tree : trees_of(found))
+        for (std::size_t row = 1; row < tree.token.size(); row++)
+          EXPECT_TRUE(shape.output_mask >> tree.token[row] & 1);
+    }
+  }
+}
+
 TEST(Speculative, a_draft_equal_to_the_target_is_always_accepted) {
   ToyModel model(kShape);
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {

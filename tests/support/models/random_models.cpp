@@ -48,7 +48,7 @@ TestModel random_model(std::string name, const ModelConfig& c, std::uint64_t see
   };
   const int n_q = c.n_heads * c.head_dim, n_kv = c.n_kv_heads * c.head_dim;
   fill("model.embed_tokens.weight", {c.vocab_size, c.dim}, 0, c.tied_embeddings ? 0.25 : 1);
-  if (!c.tied_embeddings) matrix("lm_head.weight", c.vocab_size, c.dim);
+  if (!c.tied_embeddings) matrix("lm_head.weight", c.n_outputs(), c.dim);
   const auto norm = [&](const std::string& tensor, int size) {
     fill(tensor, {size}, 1 - c.norm_offset, 0.2);
   };

@@ -132,6 +132,10 @@ std::vector<float> ToyModel::logits_after(std::span<const TokenId> text) const {
   }
   std::vector<float> logits;
   for (int v = 0; v < shape_.vocab; v++) {
+    if (!proposes(v)) {
+      logits.push_back(-std::numeric_limits<float>::infinity());
+      continue;
+    }
     const auto bits = kernels::random_bits(shape_.seed, 78, hash, static_cast<std::uint32_t>(v));
     const auto other = kernels::random_bits(shape_.seed, 79, hash, static_cast<std::uint32_t>(v));
     logits.push_back(shape_.spread * static_cast<float>(kernels::uniform_from_bits(bits) - 0.5) +

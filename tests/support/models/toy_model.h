@@ -30,13 +30,19 @@ struct ToyShape {
   std::uint64_t seed = 1;
   /// For drafts: adds noise of this size to the logits of the same shape without blur.
   float blur = 0;
+  /// For drafts: the model proposes only tokens v with bit v set; 0: all tokens.
+  std::uint64_t output_mask = 0;
 };
 /// A draft model for a toy: the same vocabulary, often the same choice.
 ToyShape draft_of(ToyShape target, float blur = 2);
 
 class ToyModel : public LanguageModel {
  public:
-  explicit ToyModel(const ToyShape& shape) : shape_(shape) {}
+  explicit ToyModel(const ToyShape& shape) : shape_(shape) {
+    for (int v = 0; v < shape.vocab && shape.output_mask != 0; v++)
+      if (proposes(v)) output_tokens_.push_back(v);
+  }
+  std::span<const TokenId> output_tokens() const override { return output_tokens_; }
   int vocab_size() const override { return shape_.vocab; }
   int max_seq_len() const override { return shape_.max_seq_len; }
   std::unique_ptr<SequenceCache> make_cache() override { return std::make_unique<ToyCache>(); }
@@ -53,9 +59,13 @@ class ToyModel : public LanguageModel {
   std::vector<int> n_rows;  // of each forward
 
  private:
+  bool proposes(int v) const {
+    return shape_.output_mask == 0 || (shape_.output_mask >> v & 1) != 0;
+  }
   StepOutput answer(const BatchItem& item, Wants wants) const;
 
   ToyShape shape_;
+  std::vector<TokenId> output_tokens_;
 };
 
 /// The choice of kernels::Ops::pick, in f64.

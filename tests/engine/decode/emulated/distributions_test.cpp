@@ -243,6 +243,40 @@ TEST(EmulatedDistributions, a_draft_on_another_device_uses_host_distributions) {
   EXPECT_EQ(found.tokens, run(on.model(), on.prompt(1), job).tokens);
 }
 
+// A draft that proposes some tokens has a narrow output matrix. Its distributions are on the host.
+TEST(EmulatedDistributions, a_draft_of_some_tokens_equals_the_cpu) {
+  Loaded& on = on_device(kEmulated, kernels::DType::F32);
+  ModelConfig config = tiny_config();
+  config.n_output_tokens = 7;
+  ModelFiles files = random_model("some tokens", config, 12).files();
+  files.output_tokens = {0, 1, 4, 9, 15, 16, 23};
+  const LoadOptions f32{.dtype = kernels::DType::F32};
+  const auto cpu = kernels::open_cpu(1);
+  const auto stream = kernels::open_cuda(kEmulated);
+  const auto there = Model::load(*stream, files, f32);
+  const auto here = Model::load(*cpu, files, f32);
+  EXPECT_EQ(there->distributions_device(), nullptr);
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+    for (const float temperature : {0.0f, 0.9f}) {
+      for (const char* decoder : {"speculative", "mcsd"}) {
+        Job job;
+        job.decoder = decoder;
+        job.limits.max_tokens = 24;
+        job.draft = there.get();
+        job.sampling = {.temperature = temperature, .seed = 21, .mode = mode};
+        const Outcome found = run(on.model(), on.prompt(1), job);
+        if (!rejects(job.sampling)) {
+          EXPECT_EQ(found.tokens, run_ar(on.model(), on.prompt(1), job).tokens);
+        }
+        job.draft = here.get();
+        const Outcome expected = run(on.model(), on.prompt(1), job);
+        EXPECT_EQ(found.tokens, expected.tokens);
+        EXPECT_EQ(found.n_accepted, expected.n_accepted);
+      }
+    }
+  }
+}
+
 // The draft has a device object of its own on the same GPU, as in SEED.
 TEST(EmulatedDistributions, stay_on_the_device_with_a_separate_draft_stream) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);

@@ -366,6 +366,23 @@ TEST(DraftRules, a_useless_draft_keeps_the_distribution) {
   }
 }
 
+TEST(DraftRules, a_draft_of_some_tokens_keeps_the_distribution_by_every_rule) {
+  const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
+  for (const Case& c : cases()) {
+    for (const std::uint64_t mask : {0b101, 0b010}) {
+      ToyShape shape{.vocab = c.vocab, .context = 2, .spread = 3, .seed = 2};
+      ToyModel model(shape);
+      shape.output_mask = mask;
+      ToyModel draft(draft_of(shape));
+      const Distribution distribution = enumerate([&](UniformSource& uniforms) {
+        return run(model, prompt, job_of(c, draft, uniforms)).tokens;
+      });
+      EXPECT_LE(distance(distribution, expected_distribution(model, c, prompt)), kExact)
+          << c.name << " " << mask;
+    }
+  }
+}
+
 TEST(DraftRules, a_uniform_draft_keeps_the_distribution_by_every_rule) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   for (const Case& c : cases()) {
