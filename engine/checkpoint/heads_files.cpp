@@ -11,10 +11,10 @@
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
-#include "engine/checkpoint/found/found_heads.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/random_weights.h"
 #include "engine/checkpoint/shards.h"
+#include "engine/checkpoint/shared/model_name.h"
 #include "engine/checkpoint/shared/target_output.h"
 
 namespace engine {
@@ -263,6 +263,18 @@ std::vector<TensorSpec> tensors_of(const HeadsConfig& c) {
   return specs;
 }
 
+std::vector<TensorSpec> loaded_tensors_of(const HeadsConfig& config) {
+  std::vector<TensorSpec> specs = tensors_of(config);
+  if (config.target_output) specs.push_back({kTargetOutput, {config.n_outputs(), config.dim}});
+  return specs;
+}
+
+std::vector<TensorSpec> hashed_tensors_of(const HeadsConfig& config) {
+  std::vector<TensorSpec> specs = tensors_of(config);
+  if (!config.output_tokens.empty()) specs.push_back({kOutputTokens, {config.n_outputs()}});
+  return specs;
+}
+
 std::optional<HeadsKind> heads_kind(const std::string& directory, const FileLimits& limits) {
   std::error_code error;
   if (!fs::exists(config_path(directory), error)) return std::nullopt;
@@ -320,7 +332,7 @@ HeadsFiles open_heads(const std::string& directory,
   read_outputs(files, weights);
   check_tensors(files, weights);
   if (files.config.target_output && target)
-    files.tensors = with_target_output(files.tensors, files.config, *target);
+    files.tensors = with_target_output(files.tensors, files.config.output_tokens, *target);
   const std::string& base = files.config.base;
   if (target && !base.empty() && !is_same_model(base, target->name))
     files.notices.push_back(fmt::format(

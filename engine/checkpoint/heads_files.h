@@ -61,6 +61,11 @@ ModelConfig encoder_of(const HeadsConfig& config);
 
 /// The weights of draft heads with their shapes, in a fixed order, without matrices of the target.
 std::vector<TensorSpec> tensors_of(const HeadsConfig& config);
+/// All tensors that loading reads: those of tensors_of() and the target's output matrix, if shared.
+std::vector<TensorSpec> loaded_tensors_of(const HeadsConfig& config);
+/// The tensors that distinguish heads with the same name: those of tensors_of() and the tokens that
+/// they rank.
+std::vector<TensorSpec> hashed_tensors_of(const HeadsConfig& config);
 
 /// Draft heads opened from a directory.
 struct HeadsFiles {

@@ -17,7 +17,6 @@
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
-#include "engine/checkpoint/shared/target_output.h"
 
 namespace engine {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "engine/checkpoint/found/found_heads.h"
 #include "engine/checkpoint/found/found_models.h"
-#include "engine/checkpoint/shared/target_output.h"
 #include "engine/decode/registry.h"
 #include "engine/event/clock.h"
 #include "engine/store/memory_plan.h"

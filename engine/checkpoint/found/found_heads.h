@@ -9,13 +9,8 @@
 
 namespace engine {
 
-/// True if two names are those of one model, perhaps in different number types: compares their last
-/// components without a final ".TYPE" or "-TYPE" ("Q4_1", "bf16"), ignoring the case of ASCII
-/// letters.
-bool is_same_model(std::string_view a, std::string_view b);
-
 /// The directory of the first heads of this kind, by folder and then by name, whose config.json
-/// names this model as base_model_name_or_path.
+/// names this model as base_model_name_or_path (is_same_model()).
 /// @param folders  folders of directories of heads; those that do not exist are skipped
 /// @return  empty: there are none
 std::string find_heads(std::string_view model,

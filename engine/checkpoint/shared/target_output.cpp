@@ -12,9 +12,9 @@ namespace {
 class WithTargetOutput final : public TensorSource {
  public:
   WithTargetOutput(std::shared_ptr<const TensorSource> heads,
-                   const HeadsConfig& config,
+                   std::span<const TokenId> tokens,
                    const ModelFiles& target)
-      : heads_(std::move(heads)), tokens_(config.output_tokens) {
+      : heads_(std::move(heads)), tokens_(tokens.begin(), tokens.end()) {
     target_.config = target.config;
     target_.tensors = target.tensors;
   }
@@ -61,21 +61,9 @@ Tensor output_rows(const ModelFiles& model, std::span<const TokenId> tokens) {
 }
 
 std::shared_ptr<const TensorSource> with_target_output(std::shared_ptr<const TensorSource> heads,
-                                                       const HeadsConfig& config,
+                                                       std::span<const TokenId> tokens,
                                                        const ModelFiles& target) {
-  return std::make_shared<WithTargetOutput>(std::move(heads), config, target);
-}
-
-std::vector<TensorSpec> loaded_tensors_of(const HeadsConfig& config) {
-  std::vector<TensorSpec> specs = tensors_of(config);
-  if (config.target_output) specs.push_back({kTargetOutput, {config.n_outputs(), config.dim}});
-  return specs;
-}
-
-std::vector<TensorSpec> hashed_tensors_of(const HeadsConfig& config) {
-  std::vector<TensorSpec> specs = tensors_of(config);
-  if (!config.output_tokens.empty()) specs.push_back({kOutputTokens, {config.n_outputs()}});
-  return specs;
+  return std::make_shared<WithTargetOutput>(std::move(heads), tokens, target);
 }
 
 std::vector<TokenId> read_output_tokens(const SafetensorsFile& file,

@@ -3,8 +3,9 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
-#include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/opened_model.h"
 #include "engine/checkpoint/safetensors.h"
 
 namespace engine {
@@ -22,15 +23,10 @@ Tensor output_rows(const ModelFiles& model, std::span<const TokenId> tokens);
 
 /// Adds the shared output matrix to the tensors of heads, read from the target when it is used, and
 /// the tokens they rank to the stored tensors, for the hash of the weights.
+/// @param tokens  as for output_rows()
 std::shared_ptr<const TensorSource> with_target_output(std::shared_ptr<const TensorSource> heads,
-                                                       const HeadsConfig& config,
+                                                       std::span<const TokenId> tokens,
                                                        const ModelFiles& target);
-
-/// All tensors that loading reads: those of tensors_of() and the shared output matrix.
-std::vector<TensorSpec> loaded_tensors_of(const HeadsConfig& config);
-/// The tensors that distinguish heads with the same name: those of tensors_of() and the tokens that
-/// they rank.
-std::vector<TensorSpec> hashed_tensors_of(const HeadsConfig& config);
 
 /// Reads a tensor of token ids, which must ascend.
 /// @throws Error(BadInput)  "file: tensor: found X, expected Y"

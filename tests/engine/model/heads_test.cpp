@@ -79,7 +79,7 @@ HeadsFiles heads_of(const HeadsConfig& config, std::uint64_t seed = 5) {
   files.config = config;
   files.tensors = tensors;
   if (config.target_output)
-    files.tensors = engine::with_target_output(tensors, config, target_files());
+    files.tensors = engine::with_target_output(tensors, config.output_tokens, target_files());
   return files;
 }
 

@@ -69,7 +69,8 @@ HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind, const Mod
       files.config.output_tokens.push_back(token);
   }
   files.tensors = random_heads(files.config, 31);
-  if (target) files.tensors = with_target_output(files.tensors, files.config, *target);
+  if (target)
+    files.tensors = with_target_output(files.tensors, files.config.output_tokens, *target);
   return files;
 }
 

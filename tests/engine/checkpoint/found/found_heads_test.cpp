@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/checkpoint/shared/model_name.h"
 #include "tests/support/files.h"
 
 namespace engine::test {
