@@ -450,6 +450,10 @@ TEST(Setup, draft_defaults_to_card_and_must_share_vocabulary) {
   form.draft.clear();
   form.live = lane_with(catalog, "speculative");
   EXPECT_THAT(why_not(form, renamed, false), HasSubstr("different vocabularies"));
+  // A draft that shares its target's embedding is no model of its own, but valid as a draft.
+  renamed.models[1].shares_with = "demo-target";
+  renamed.models[1].unavailable = "a draft of demo-target";
+  EXPECT_EQ(why_not(form, renamed, false), "");
   // No card names a draft for this model; every model with the same vocabulary is valid.
   choose_model(form, catalog, "demo-draft");
   EXPECT_THAT(why_not(form, catalog, false), HasSubstr("no draft model chosen"));

@@ -82,10 +82,8 @@ struct CatalogModel {
   bool has_tokenizer = true;
   std::string unavailable;  // why it cannot be loaded; empty if it can
   std::string draft;        // the draft model that its card names; empty: none
-  /// The target that this draft needs, because it has no embedding of its own; empty: it is a whole model. `unavailable` then says so.
-  std::string shares_with = {};
-  int vocab_size = 0;  // number of tokens that the model can choose; 0: unknown
-  int context = 0;     // maximum number of positions; 0: unknown
+  int vocab_size = 0;       // number of tokens that the model can choose; 0: unknown
+  int context = 0;          // maximum number of positions; 0: unknown
   CatalogSampling sampling = {};
   std::uint64_t vocabulary =
       0;                    // a hash of the tokens' texts; equal hashes mean equal vocabularies
@@ -98,6 +96,8 @@ struct CatalogModel {
   /// @param always  true: also a prompt that names special tokens, which is read as it is otherwise
   std::function<ChatPreview(const std::string& prompt, const std::string& system, bool always)>
       chat = {};
+  /// The target that this draft needs, because it has no embedding of its own; empty: it is a whole model. `unavailable` then says so.
+  std::string shares_with = {};
 
   /// Returns true if the model's files are read and have no chat template.
   bool has_no_template() const { return is_read && !chat; }

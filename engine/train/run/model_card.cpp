@@ -161,7 +161,7 @@ std::string data_and_licences(const std::string& mixture,
 void write_model_card(const std::string& directory,
                       const TrainRecipe& recipe,
                       const TrainResult& result,
-                      const TrainingStream& stream,
+                      const std::vector<TrainingStream::Share>& shares,
                       const std::string& from,
                       const std::string& target) {
   const ModelConfig& m = recipe.model;
@@ -193,8 +193,7 @@ void write_model_card(const std::string& directory,
         "experiments with decoding methods, or as the draft model of a larger one, and is not a "
         "general assistant.\n\n";
   }
-  card += data_and_licences(drafts ? recipe.own_outputs.mixture : recipe.mixture, stream.shares(),
-                            sources);
+  card += data_and_licences(drafts ? recipe.own_outputs.mixture : recipe.mixture, shares, sources);
   card += fmt::format(
       "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
       "computed in {}\n- completion loss at the end: {}\n- rows filled {:.1f} %; {} texts cut at "

@@ -12,6 +12,7 @@
 namespace engine {
 
 /// Writes directory/README.md.
+/// @param shares  the share of each part of its mixture
 /// @param from    directory of the initial model, whose card the new card summarises; or empty
 /// @param target  directory of the model that wrote the training texts, if the recipe has
 ///                own_outputs; empty: not available
@@ -19,7 +20,7 @@ namespace engine {
 void write_model_card(const std::string& directory,
                       const TrainRecipe& recipe,
                       const TrainResult& result,
-                      const TrainingStream& stream,
+                      const std::vector<TrainingStream::Share>& shares,
                       const std::string& from,
                       const std::string& target);
 

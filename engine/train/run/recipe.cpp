@@ -83,6 +83,10 @@ void check_whole(const TrainRecipe& r, const std::string& path) {
     refuse("mixture, own_outputs: give exactly one of them");
   if (r.shares_embedding && r.own_outputs.count == 0)
     refuse("shares_embedding: needs own_outputs, the texts of the target");
+  if (r.own_outputs.chat && !r.shares_embedding)
+    refuse(
+        "own_outputs: chat: found true, expected false; only a draft with shares_embedding trains "
+        "on chats");
   if (r.shares_embedding && r.probe_minutes > 0)
     refuse("probe_minutes: found a draft without an embedding, expected 0");
   if (r.tokens == 0 && r.minutes == 0) refuse("tokens, minutes: one of them must be above 0");
@@ -98,9 +102,6 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
   if (const json* mixture = fields.find("mixture")) r.mixture = mixture->dump();
   if (const json* outputs = fields.find("own_outputs"))
     read_outputs_plan(*outputs, path + ": own_outputs", r.own_outputs);
-  if (r.own_outputs.chat)
-    throw Error(ErrorCode::BadInput,
-                path + ": own_outputs: chat: found true, expected false; drafts train on mixtures");
   fields.read("target", r.target);
   fields.find("about");
   read_sharing(fields, path, r);

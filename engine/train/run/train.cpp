@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/base/types.h"
@@ -222,9 +223,13 @@ TrainResult train_model(const TrainRequest& request,
   const auto& tokenizer = setup.tokenizer;
   const TrainRecipe& recipe = setup.recipe;
   const bool from_target = recipe.own_outputs.count > 0;
-  const TrainingStream stream(from_target ? recipe.own_outputs.mixture : recipe.mixture,
-                              from_target ? recipe.own_outputs.seed : recipe.seed, request.data);
-  TokenSource texts = [&](std::int64_t index) { return tokenized(*tokenizer, stream.text(index)); };
+  std::optional<TrainingStream> stream;  // none if the prompts are chat requests
+  if (!recipe.own_outputs.chat)
+    stream.emplace(from_target ? recipe.own_outputs.mixture : recipe.mixture,
+                   from_target ? recipe.own_outputs.seed : recipe.seed, request.data);
+  TokenSource texts = [&](std::int64_t index) {
+    return tokenized(*tokenizer, stream->text(index));
+  };
   if (from_target) texts = own_texts(request, recipe);
   TrainOptions options;
   options.n_threads = request.n_threads;
@@ -240,7 +245,7 @@ TrainResult train_model(const TrainRequest& request,
   }
   TrainCallbacks probed = callbacks;
   if (!probed.probe && recipe.probe_minutes > 0)
-    probed.probe = AccuracyProbe(recipe, stream, tokenizer, request, callbacks.stop);
+    probed.probe = AccuracyProbe(recipe, *stream, tokenizer, request, callbacks.stop);
   const TrainResult result = train(recipe, texts, options, probed, std::move(device));
   if (!result.finished) return result;
   const bool before = result.steps_done == 0;
@@ -254,7 +259,9 @@ TrainResult train_model(const TrainRequest& request,
   if (before && callbacks.notice)
     callbacks.notice(request.out + ": all steps are done; writing the result");
   write_result(recipe, result.parameters, request);
-  write_model_card(request.out, recipe, result, stream, request.from, request.target);
+  write_model_card(request.out, recipe, result,
+                   stream ? stream->shares() : shares_of_prompts(recipe.own_outputs, request.data),
+                   request.from, request.target);
   return result;
 }
 

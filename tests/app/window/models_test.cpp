@@ -98,6 +98,17 @@ TEST_F(WindowModels, opened_adapter_joins_the_list_with_its_base_model) {
   EXPECT_THAT(found.models[0].unavailable, HasSubstr("no adapter_model.safetensors"));
 }
 
+TEST_F(WindowModels, draft_without_an_embedding_names_its_target) {
+  const std::string path = model("small-draft");
+  engine::test::write_file(path + "/config.json", R"({"shares_embedding_of": "big"})");
+  ui::Catalog found = catalog();
+  app::WindowModels models(found, {});
+  models.wait_and_take();
+  ASSERT_EQ(found.models.size(), 1u);
+  EXPECT_EQ(found.models[0].shares_with, "big");
+  EXPECT_EQ(found.models[0].unavailable, "a draft of big: choose that model and this as its draft");
+}
+
 TEST_F(WindowModels, model_of_the_command_line_keeps_its_found_name) {
   const std::string path = model("copy");
   for (const std::string& given : {path, fs::relative(path).string(), path + "/"}) {

@@ -29,7 +29,7 @@ class ModelCard : public testing::Test {
     result.tokens = 4096;
     result.seconds = 2;
     result.step = 1;
-    write_model_card(directory, recipe, result, TrainingStream(readable, 1), from, {});
+    write_model_card(directory, recipe, result, TrainingStream(readable, 1).shares(), from, {});
     return written();
   }
   /// The card of a draft model trained on texts of the model in `target`.
@@ -39,7 +39,7 @@ class ModelCard : public testing::Test {
     recipe.target = "large";
     recipe.own_outputs.count = 6;
     recipe.own_outputs.mixture = kArith;
-    write_model_card(directory, recipe, {}, TrainingStream(kArith, 1), from, target);
+    write_model_card(directory, recipe, {}, TrainingStream(kArith, 1).shares(), from, target);
     return written();
   }
   /// The directory of a model whose card lists `set` as training data.
@@ -96,7 +96,7 @@ TEST_F(ModelCard, states_how_many_steps_its_loss_averages) {
     result.n_losses = n;
     TrainRecipe recipe;
     recipe.mixture = kArith;
-    write_model_card(directory, recipe, result, TrainingStream(kArith, 1), {}, {});
+    write_model_card(directory, recipe, result, TrainingStream(kArith, 1).shares(), {}, {});
     EXPECT_TRUE(has(written(), std::string("0.250 nats a token (mean of the ") + words))
         << written();
   }

@@ -444,7 +444,8 @@ TEST(Recipe, errors_name_the_field_and_the_expected_value) {
             "r.json: peak_lr: found \"high\", expected a number from 0.0 to 1.0");
   EXPECT_EQ(message(R"({"own_outputs": {"mixture": {"creak": {"weight": 1}}, "count": 2,
                                         "chat": true}})"),
-            "r.json: own_outputs: chat: found true, expected false; drafts train on mixtures");
+            "r.json: own_outputs: chat: found true, expected false; only a draft with "
+            "shares_embedding trains on chats");
   EXPECT_EQ(message(R"({"layers": 3})"), "r.json: layers: no such setting");
   EXPECT_EQ(message(R"({"warmup_step": 3})"),
             "r.json: warmup_step: no such setting; did you mean warmup_steps?");
