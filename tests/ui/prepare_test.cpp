@@ -296,6 +296,56 @@ TEST(Numbers, figures_match_their_formulas) {
   EXPECT_NEAR(std::stod(numbers.speedup.value), speedup, 0.01);
 }
 
+TEST(Numbers, speedup_names_its_baseline_and_begins_with_a_step) {
+  const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
+  const engine::RunRecord& run = *timeline.run(2);
+  const RunTimes times = times_of(run);
+  const Numbers numbers = numbers_of(timeline, run, times, times.steps.size());
+  EXPECT_EQ(numbers.speedup.label, "speedup vs run 1");
+  EXPECT_NE(numbers.speedup.numbers.find("of run 1 / "), std::string::npos);
+  EXPECT_NE(numbers.speedup.value, "-");
+  EXPECT_EQ(numbers_of(timeline, run, times, 0).speedup.value, "-") << "no step is shown yet";
+}
+
+// Returns plain decoding, then Jacobi, which got `share` of the processor time of plain decoding.
+engine::Timeline one_after_the_other(double share) {
+  engine::Timeline timeline;
+  engine::RunId run = 0;
+  engine::Nanoseconds begun = 0;
+  for (const char* decoder : {"ar", "jacobi"}) {
+    ++run;
+    for (engine::Event event : streams::one_run(decoder, 192)) {
+      std::visit(
+          [&](auto& e) {
+            e.t += begun;
+            if constexpr (requires { e.run; }) e.run = run;
+          },
+          event);
+      timeline.apply(event);
+    }
+    const engine::RunRecord& ended = *timeline.run(run);
+    const engine::Nanoseconds period = ended.last_event - ended.started.t;
+    timeline.apply(engine::Sampled{.t = ended.last_event,
+                                   .period = period,
+                                   .device = "cpu",
+                                   .busy_percent = run == 1 ? 90 : 90 * share});
+    begun = ended.last_event + 1;
+  }
+  return timeline;
+}
+
+TEST(Numbers, baseline_measured_under_other_load_gives_no_speedup) {
+  for (const double share : {1.0, 0.9, 0.5}) {
+    const engine::Timeline timeline = one_after_the_other(share);
+    const engine::RunRecord& run = *timeline.run(2);
+    ASSERT_GT(run.last_event - run.started.t, 300'000'000);
+    const RunTimes times = times_of(run);
+    const Figure speedup = numbers_of(timeline, run, times, times.steps.size()).speedup;
+    EXPECT_EQ(speedup.value == "-", share < 0.75) << share;
+    EXPECT_EQ(speedup.numbers.find("loaded the machine") != std::string::npos, share < 0.75);
+  }
+}
+
 TEST(Numbers, undefined_figures_are_dashes) {
   engine::Timeline timeline;
   timeline.apply(streams::story().model);

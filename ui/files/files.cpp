@@ -48,6 +48,17 @@ fs::path documents_folder() {
   return home.empty() ? fs::path() : fs::path(home) / ".local/share/decoscope";
 }
 
+bool holds_adapter(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / "adapter_config.json", error);
+}
+
+std::pair<std::string, std::string> base_and_adapter(const std::string& path) {
+  for (auto at = path.rfind('+'); at != std::string::npos && at > 0; at = path.rfind('+', at - 1))
+    if (holds_adapter(path.substr(at + 1))) return {path.substr(0, at), path.substr(at + 1)};
+  return {path, ""};
+}
+
 std::vector<FileEntry> entries_near(const std::string& typed,
                                     std::initializer_list<std::string_view> endings) {
   std::error_code error;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace engine {
@@ -24,6 +25,11 @@ struct FileEntry {
 /// @param endings  endings of the names of matching files
 std::vector<FileEntry> entries_near(const std::string& typed,
                                     std::initializer_list<std::string_view> endings = {".pdrun"});
+
+/// Splits the path of a model with a LoRA adapter, "BASE+FOLDER". @return  the base and the folder of the adapter; the path and "" without one
+std::pair<std::string, std::string> base_and_adapter(const std::string& path);
+/// Returns true for a folder with a LoRA adapter in peft's format.
+bool holds_adapter(const std::filesystem::path& folder);
 
 /// Returns the default folder for recordings and exports: the documents folder of user-dirs.dirs if it exists, else $XDG_DATA_HOME/decoscope, else
 /// $HOME/.local/share/decoscope; empty if there is no home folder. This function does not create it.

@@ -26,6 +26,8 @@ class Saving {
 
   /// Returns the requested path.
   const std::string& path() const { return path_; }
+  /// Returns the path of the recording that is copied; empty if a timeline is written.
+  const std::string& source() const { return source_; }
   /// Returns true if a timeline is being read and must not change.
   bool reads_timeline() const { return source_.empty(); }
   /// Cancels writing.

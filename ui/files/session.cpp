@@ -1,5 +1,8 @@
 #include "ui/files/session.h"
 
+#include <fmt/format.h>
+
+#include "engine/base/text.h"
 #include "engine/event/recording/recording.h"
 #include "engine/trace/describe.h"
 #include "ui/files/saving.h"
@@ -7,6 +10,18 @@
 namespace ui {
 
 namespace {
+
+// Returns the parts of a recording that could not be read; empty if there are none. A recording that was not closed is not damaged.
+std::string damage_in(const engine::RecordingReport& report) {
+  std::string text;
+  if (report.n_damaged > 0)
+    text = fmt::format("{} left out ({} bytes)", engine::counted(report.n_damaged, "event"),
+                       report.skipped_bytes);
+  if (report.incomplete_bytes > 0)
+    text += fmt::format("{}the last {} bytes are incomplete", text.empty() ? "" : "; ",
+                        report.incomplete_bytes);
+  return text;
+}
 
 // Adds a notice to an opened recording if its weights differ from those of the loaded model. @return whether they differ
 bool compare_weights(Document& opened, const engine::ModelLoaded& live) {
@@ -52,6 +67,7 @@ void Session::grow(const std::vector<engine::Event>& events) {
 
 void Session::finish(const engine::RecordingReport& report) {
   if (!opened_) return;
+  opened_->damage = damage_in(report);
   // Notices of the reader are not part of the recording and are not saved again.
   for (const std::string& notice : report.notices())
     opened_->timeline.apply(

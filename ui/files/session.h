@@ -20,6 +20,7 @@ class Saving;
 struct Document {
   engine::Timeline timeline;  // all events of the document
   std::string source;         // path of the recording; empty: the live session
+  std::string damage;         // the parts of the recording that could not be read; empty: none
 };
 
 /// The live session and the opened recording.

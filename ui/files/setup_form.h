@@ -67,6 +67,7 @@ struct SetupForm : ModelChoice {
       heads;                // draft heads by kind; without an entry: as the card says
   std::string model_error;  // why the requested model could not be loaded; empty if it could
   std::string prompt, prompt_id;
+  std::string prompt_error;  // why the last run refused the prompt; empty if it did not
   engine::ChatMode chat = engine::ChatMode::Auto;
   std::string system;           // the system message, for a model with a chat template
   LaneForm live;                // the decoder that Run starts on the screen Live

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/run_slices.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/time/run_times.h"
 
@@ -28,8 +29,37 @@ std::string ratio(double a, double b, const char* format) {
   return b > 0 ? fmt::format(fmt::runtime(format), a / b) : "-";
 }
 
-Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run) {
-  Figure f{"speedup, measured",
+// Returns the mean share of processor time that this program got during a run; -1 if a GPU computed, or if the samples cover less than 0.3 s.
+double processor_share(const engine::Timeline& timeline, const engine::RunRecord& run) {
+  constexpr double kLeastNs = 0.3e9;
+  double busy = 0, all = 0;
+  for (const engine::Sampled& sample : timeline.samples()) {
+    const bool inside = sample.t - sample.period >= run.started.t && sample.t <= run.last_event;
+    if (!inside || engine::of_gpu(sample) || sample.busy_percent < 0) continue;
+    busy += sample.busy_percent / 100 * static_cast<double>(sample.period);
+    all += static_cast<double>(sample.period);
+  }
+  return all >= kLeastNs ? busy / all : -1;
+}
+
+// Returns why the times of a run and its baseline must not be compared; empty if they may. Lanes of one race alternate, so they share the load.
+std::string why_other_load(const engine::Timeline& timeline,
+                           const engine::RunRecord& run,
+                           const engine::RunRecord& baseline) {
+  constexpr double kLeastRatio = 0.75;
+  if (run.started.race != 0 && run.started.race == baseline.started.race) return "";
+  const double own = processor_share(timeline, run), of = processor_share(timeline, baseline);
+  if (own < 0 || of < 0 || std::min(own, of) >= kLeastRatio * std::max(own, of)) return "";
+  return fmt::format(
+      "run {} got {} of its processor time, this run {}: other programs loaded the machine "
+      "differently. Run plain decoding again.",
+      baseline.id(), percent(of), percent(own));
+}
+
+Figure speedup_of(const engine::Timeline& timeline,
+                  const engine::RunRecord& run,
+                  std::size_t n_steps) {
+  Figure f{"speedup",
            "-",
            "compute of plain decoding / compute of this run, same prompt and settings, both "
            "measured in one session",
@@ -43,9 +73,20 @@ Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run
         "all of them together";
   const auto speedup = timeline.speedup(run);
   if (!speedup || run.started.decoder == "ar") return f;
+  const engine::RunRecord& baseline = *timeline.baseline_of(run);
+  f.label = fmt::format("speedup vs run {}", baseline.id());
+  if (n_steps == 0) {
+    f.numbers = "no step yet";
+    return f;
+  }
+  if (std::string why = why_other_load(timeline, run, baseline); !why.empty()) {
+    f.numbers = std::move(why);
+    return f;
+  }
   f.value = fmt::format("{:.2f}x", *speedup);
   const double own = static_cast<double>(run.decode_compute());
-  f.numbers = fmt::format("{} / {}", short_time(own * *speedup), short_time(own));
+  f.numbers =
+      fmt::format("{} of run {} / {}", short_time(own * *speedup), baseline.id(), short_time(own));
   return f;
 }
 
@@ -368,7 +409,7 @@ Numbers numbers_of(const engine::Timeline& timeline,
                              fmt::format("{} / {}", sums.tokens, n_steps),
                              Truth::Derived,
                              StepSet::All};
-  numbers.speedup = speedup_of(timeline, run);
+  numbers.speedup = speedup_of(timeline, run, n_steps);
   numbers.step_median = median_of(times, n_steps);
   add_more(numbers, run, sums, n_steps);
   add_window_hits(numbers, run);

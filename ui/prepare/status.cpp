@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/text.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
 #include "ui/prepare/failure_words.h"
@@ -38,6 +39,8 @@ std::string end_words(const engine::RunFinished& finished) {
   if (stop_reason == "context") return "ended: the model's context is full";
   if (stop_reason == "stop_string" || stop_reason == "stop_id")
     return "ended by " + engine::ended_by(finished);
+  if (stop_reason == "stopped")
+    return fmt::format("stopped after {}", engine::counted(finished.n_tokens, "token"));
   return stop_reason.empty() ? "ended" : stop_reason;
 }
 
@@ -166,9 +169,15 @@ std::string name_of(const engine::RunRecord& run) {
   return s.race ? fmt::format("{} {}", static_cast<char>('A' + s.lane % 26), s.decoder) : s.decoder;
 }
 
-std::string race_words(double at, std::size_t n_over, std::size_t n_lanes) {
-  const std::string each = fmt::format("{} of compute per lane", short_time(at));
-  return n_over == 0 ? each : fmt::format("{}: {} of {} done", each, n_over, n_lanes);
+std::string race_words(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes) {
+  std::string text = fmt::format("{} of compute per lane", short_time(at));
+  if (n_done > 0) text += fmt::format(": {} of {} done", n_done, n_lanes);
+  if (n_stopped > 0) text += fmt::format("{} {} stopped", n_done > 0 ? "," : ":", n_stopped);
+  return text;
+}
+
+bool was_stopped(const engine::RunRecord& run) {
+  return run.finished && run.finished->stop_reason == "stopped";
 }
 
 Status agreement_of(const engine::RunRecord* run) {

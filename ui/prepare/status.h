@@ -61,9 +61,12 @@ bool is_going(const engine::Timeline& timeline);
 /// Returns the name of a run: "C lookahead" for a lane of a race, else "lookahead".
 std::string name_of(const engine::RunRecord& run);
 /// Returns the state of a race at the playhead: own compute used, and how many lanes have ended.
-/// @param at      the playhead, ns of own compute
-/// @param n_over  number of lanes that have ended by then
-std::string race_words(double at, std::size_t n_over, std::size_t n_lanes);
+/// @param at         the playhead, ns of own compute
+/// @param n_done     number of lanes whose answer has ended by then
+/// @param n_stopped  number of lanes that the user has stopped by then
+std::string race_words(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes);
+/// Returns true if the user stopped the run before its answer ended.
+bool was_stopped(const engine::RunRecord& run);
 /// Returns the result of the comparison with plain decoding: "same as plain decoding"; empty without a comparison.
 Status agreement_of(const engine::RunRecord* run);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
+#include "engine/base/text.h"
 #include "engine/event/queue.h"
 #include "ui/files/exporting.h"
 #include "ui/files/opening.h"
@@ -14,6 +15,7 @@
 #include "ui/panels/step/inspector.h"
 #include "ui/panels/time/schedule.h"
 #include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/time/run_times.h"
 #include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/tokens/difference.h"
@@ -21,6 +23,30 @@
 #include "ui/widgets/draw.h"
 
 namespace ui {
+namespace {
+
+// Returns true for actions whose keys work while a sheet covers the panels. Other keys would change panels that the sheet covers.
+bool acts_over_sheet(Action action) {
+  switch (action) {
+    case Action::Deselect:
+    case Action::Stop:
+    case Action::Palette:
+    case Action::Help:
+    case Action::Find:
+    case Action::Open:
+    case Action::Save:
+    case Action::Export:
+    case Action::ScaleUp:
+    case Action::ScaleDown:
+    case Action::ScaleReset:
+    case Action::NextTheme:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 void Shell::perform(Action action) {
   Context c = context();
@@ -42,7 +68,7 @@ bool Shell::act_on_engine(Context& c, Action action) {
       commands_.push(engine::StopRun{});
       return true;
     case Action::HoldEngine:
-      commands_.push(engine::Hold{!held});
+      hold_or_resume();
       return true;
     case Action::StepEngine:
       if (held)
@@ -56,6 +82,22 @@ bool Shell::act_on_engine(Context& c, Action action) {
       return true;
     default:
       return false;
+  }
+}
+
+// Pauses or resumes the run that is going or is about to start, else sets if the next run starts paused.
+void Shell::hold_or_resume() {
+  const engine::Timeline& live = session_.live().timeline;
+  if (is_going(live)) {
+    commands_.push(engine::Hold{!live.held()});
+  } else if (requested_since_ >= 0 && awaits_run_) {
+    requested_held_ = !requested_held_;
+    commands_.push(engine::Hold{requested_held_});
+    say(requested_held_ ? "The run starts paused." : "The run starts at once.");
+  } else {
+    form_.start_held = !form_.start_held;
+    say(form_.start_held ? "The next run starts paused (start paused in Setup)."
+                         : "The next run starts at once.");
   }
 }
 
@@ -215,10 +257,10 @@ bool Shell::act_on_window(Action action) {
   switch (action) {
     case Action::Palette:
       palette_text_.clear();
-      show_overlay(palette_);
+      palette_ ? close_sheets() : show_overlay(palette_);
       return true;
     case Action::Help:
-      show_overlay(help_);
+      help_ ? close_sheets() : show_overlay(help_);
       return true;
     case Action::Welcome:
       show(Screen::Welcome);
@@ -251,16 +293,25 @@ bool Shell::act_on_window(Action action) {
   }
 }
 
-void Shell::show_overlay(bool& which) {
-  help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
+bool Shell::shows_sheet() const {
+  return help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_ ||
+         close_dialog_;
+}
+
+void Shell::close_sheets() {
+  help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = close_dialog_ = false;
   rebinding_ = nullptr;
+}
+
+void Shell::show_overlay(bool& which) {
+  close_sheets();
   which = overlay_begins_ = true;
 }
 
 // Closes a dialog; else cancels reading, saving or exporting; else removes the selection and the temporary mark.
 void Shell::go_back() {
-  if (help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_) {
-    help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
+  if (shows_sheet()) {
+    close_sheets();
   } else if (reads()) {
     opening_->give_up();
   } else if (saves()) {
@@ -334,17 +385,23 @@ void Shell::copy_text(Context& context, bool table) {
       if (const std::string* given = context.given_name(*run)) lanes.back().decoder = *given;
     }
     requests_.copy = as_markdown(lanes);
+    say("Copied the numbers of " + engine::counted(std::ssize(runs), "run") + ".");
     return;
   }
+  const auto say_copied = [this](std::size_t n) {
+    say("Copied " + engine::counted(static_cast<std::int64_t>(n), "token") + ".");
+  };
   std::vector<engine::TokenId> ids;
   if (const engine::RunRecord* of = context.timeline.run(selection_.locked.run);
       of && selection_.several() && selection_.locked.position >= 0) {
     requests_.copy = text_of(context.timeline, *of, selection_.chosen());
+    say_copied(selection_.chosen().places().size());
     return;
   }
   const engine::RunRecord& run = context.run() ? *context.run() : *runs.front();
   for (const engine::TokenRecord& token : run.tokens) ids.push_back(token.id);
-  requests_.copy = context.timeline.text_of(run, ids);
+  requests_.copy = context.timeline.plain_text_of(run, ids);
+  say_copied(ids.size());
 }
 
 void Shell::handle_keys() {
@@ -358,7 +415,9 @@ void Shell::handle_keys() {
   if (rebinding_) return rebind();
   for (const BoundKey& key : keys_) {
     if (!ImGui::IsKeyChordPressed(key.chord)) continue;
-    if (io.WantTextInput && !key.of->in_text) continue;
+    const bool closes_sheet = shows_sheet() && key.of->action == Action::Deselect;
+    if (shows_sheet() && !acts_over_sheet(key.of->action)) continue;
+    if (io.WantTextInput && !key.of->in_text && !closes_sheet) continue;
     if (key.chord == ImGuiKey_Space && io.NavVisible) continue;
     perform(key.of->action);
     break;

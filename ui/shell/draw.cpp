@@ -142,6 +142,7 @@ void Shell::draw(double seconds) {
   read_on();
   save_on();
   export_on();
+  close_when_stopped();
   read_training();
   fit_form();
   Context c = context();
@@ -152,11 +153,13 @@ void Shell::draw(double seconds) {
   draw_top_bar(c);
   const float bars =
       draw_exporting_bar(draw_saving_bar(draw_reading_bar(c, main->Pos.y + px(kTopBar))));
-  const float top = draw_failure_bar(c, draw_saved_bar(draw_late_bar(bars)));
+  const float reports = draw_damage_bar(draw_left_bar(draw_late_bar(bars)));
+  const float top = draw_failure_bar(c, draw_saved_bar(reports));
   draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
   draw_status_bar(c);
   draw_overlays(c);
   handle_requests(c);
+  save_changed_settings();
   if (frames_until_picture_ > 0) --frames_until_picture_;
   const std::chrono::duration<float, std::milli> spent = std::chrono::steady_clock::now() - begun;
   draw_ms_ = draw_ms_ * 0.9f + 0.1f * spent.count();
@@ -224,11 +227,16 @@ void Shell::draw_run_controls(Context& c) {
   const engine::Timeline& live = session_.live().timeline;
   const bool going = is_going(live);
   ImGui::SameLine();
-  if (button(live.held() ? "Resume###hold" : "Pause###hold", false, true,
-             "pause the engine before the next step (Shift+Space)"))
+  // Before a run the button sets how the next run starts.
+  const bool awaited = !going && requested_since_ >= 0;
+  const bool held = going ? live.held() : awaited ? requested_held_ : form_.start_held;
+  if (button(held ? "Resume###hold" : "Pause###hold", false, true,
+             going ? "pause the engine before the next step (Shift+Space)"
+                   : "start the next run paused (Shift+Space)"))
     perform(Action::HoldEngine);
   ImGui::SameLine();
-  if (button("Step", false, live.held(), "compute one step while the engine is paused (N)"))
+  if (button("Step", false, going && live.held(),
+             "compute one step while the engine is paused (N)"))
     perform(Action::StepEngine);
   ImGui::SameLine();
   if (button("Stop", false, going || requested_since_ >= 0, "stop within one step (Ctrl+.)"))
@@ -250,10 +258,11 @@ void Shell::draw_state(Context& c) {
   if (screen_ == Screen::Compare && status.level == Status::Level::Quiet && !waits &&
       lanes.size() > 1) {
     const double at = std::min(playhead_.at, c.end());
-    const auto over = std::count_if(lanes.begin(), lanes.end(), [&](const auto* lane) {
-      return lane->over() && c.times(*lane).end_compute() <= at;
-    });
-    status.text = race_words(at, static_cast<std::size_t>(over), lanes.size());
+    std::size_t n_done = 0, n_stopped = 0;
+    for (const engine::RunRecord* lane : lanes)
+      if (lane->over() && c.times(*lane).end_compute() <= at)
+        ++(was_stopped(*lane) ? n_stopped : n_done);
+    status.text = race_words(at, n_done, n_stopped, lanes.size());
   }
   if (status.level == Status::Level::Bad) status.text = "failed";
   if (screen_ == Screen::Live && run && !waits) {
@@ -334,6 +343,7 @@ void Shell::draw_status_bar(Context& c) {
                  .draw_ms = draw_ms_,
                  .scale_percent = settings_.scale_percent};
   facts.running = is_going(live);
+  if (!facts.running) facts.paused = form_.start_held;
   for (const engine::RunRecord& run : c.timeline.runs())
     facts.n_dropped += static_cast<std::int64_t>(run.dropped.size());
   // Shows no load after the run, because the last sample is out of date.

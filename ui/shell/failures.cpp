@@ -11,6 +11,7 @@
 #include "ui/files/opening.h"
 #include "ui/files/saving.h"
 #include "ui/prepare/failure_words.h"
+#include "ui/prepare/status.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
 
@@ -51,6 +52,11 @@ bool is_of_gpu(const engine::RunFailed& failed, const std::string& device) {
          failed.message.find(device) != std::string::npos;
 }
 
+// Returns true if the prompt of the run is the cause: it is empty, or too long for the context.
+bool is_of_prompt(const engine::RunFailed& failed) {
+  return failed.message.starts_with("prompt: ") || failed.message.starts_with("the prompt ");
+}
+
 void end_report_bar() {
   ImGui::EndGroup();
   *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("remedies"), 0) = ImGui::GetItemRectSize().x;
@@ -68,6 +74,7 @@ void Shell::follow_failures(const std::vector<engine::Event>& events) {
       if (requested_first_run_ == 0) requested_first_run_ = started->run;
     }
     const auto* failed = std::get_if<engine::RunFailed>(&event);
+    if (failed && is_of_prompt(*failed)) form_.prompt_error = for_window(failed->message);
     if (!failed || gpu_failed_ || !requested_command_ || !is_gpu(requested_.device)) continue;
     // Ignores failures of runs that an earlier command started.
     const bool before = requested_first_run_ == 0 || failed->run < requested_first_run_;
@@ -177,6 +184,55 @@ float Shell::draw_saved_bar(float top) {
   end_report_bar();
   wants_to_close_ = clock_ >= closes_at_;
   return top + px(kReportBar);
+}
+
+// Offers the newest session that an earlier window did not save.
+float Shell::draw_left_bar(float top) {
+  if (left_.empty() || screen_ != Screen::Welcome) return top;
+  begin_report_bar("##left", top, "Restore " + words_of(left_.front()) + ", which was not saved",
+                   theme().warn);
+  if (button("Open###open_left", true, !exports() && !saves(), "a file is being written")) {
+    restored_ = std::move(left_.front());
+    left_.erase(left_.begin());
+    open(restored_->path);
+  }
+  ImGui::SameLine(0, px(14));
+  if (!left_.empty() && link("Discard###discard_left")) {
+    remove_left(left_.front());
+    left_.erase(left_.begin());
+  }
+  end_report_bar();
+  return top + px(kReportBar);
+}
+
+// Reports the damaged parts of the recording shown until the user dismisses the bar.
+float Shell::draw_damage_bar(float top) {
+  std::string& damage = session_.shown().damage;
+  if (damage.empty() || screen_ == Screen::Welcome || screen_ == Screen::Training) return top;
+  begin_report_bar("##damage", top,
+                   "This recording is damaged: " + damage + ". Its other events are shown.",
+                   theme().warn);
+  if (link("Copy report###copy_damage")) requests_.copy = session_.shown().source + ": " + damage;
+  ImGui::SameLine(0, px(14));
+  const bool dismissed = link("Dismiss###dismiss_damage");
+  end_report_bar();
+  if (dismissed) damage.clear();
+  return top + px(kReportBar);
+}
+
+bool Shell::may_close() {
+  if (unsaved_.empty()) return true;
+  if (!close_dialog_) show_overlay(close_dialog_);
+  return false;
+}
+
+// After "Save and close", saves when the runs have stopped, or after 3 s, because a device may hang.
+void Shell::close_when_stopped() {
+  constexpr double kPatienceSeconds = 3;
+  if (stops_since_ < 0) return;
+  if (is_going(session_.live().timeline) && clock_ - stops_since_ < kPatienceSeconds) return;
+  stops_since_ = -1;
+  save_and_exit();
 }
 
 void Shell::save_and_exit() {

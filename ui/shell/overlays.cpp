@@ -1,10 +1,13 @@
 // The sheets above the panels: keys, palette, find, open, export, save, and messages.
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "engine/base/text.h"
+#include "engine/event/queue.h"
 #include "engine/event/recording/training_history.h"
 #include "engine/trace/export.h"
 #include "ui/files/exporting.h"
@@ -13,6 +16,7 @@
 #include "ui/files/saving.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/search.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/time/run_times.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
@@ -62,6 +66,7 @@ void Shell::draw_overlays(Context& c) {
   if (open_dialog_) draw_open_dialog(c);
   if (export_dialog_) draw_export_dialog(c);
   if (save_dialog_) draw_save_dialog();
+  if (close_dialog_) draw_close_dialog();
   overlay_begins_ = false;
   draw_message();
 }
@@ -182,6 +187,22 @@ void Shell::draw_find(Context& c) {
   ImGui::End();
 }
 
+// Lists the recordings and models used last until the user types another path.
+void Shell::recents_part(const std::string& typed) {
+  constexpr std::size_t kMost = 4;
+  if (typed != settings_.last_folder) return;
+  for (const auto* paths : {&settings_.recents, &settings_.recent_models}) {
+    if (paths->empty()) continue;
+    small_label(paths == &settings_.recents ? "Recent recordings" : "Recent models");
+    for (const std::string& path : std::span(*paths).first(std::min(paths->size(), kMost))) {
+      if (!ImGui::Selectable((path + "##recent").c_str())) continue;
+      open_dialog_ = false;
+      requests_.open = path;
+    }
+  }
+  small_label("Files");
+}
+
 void Shell::draw_open_dialog(Context& c) {
   namespace fs = std::filesystem;
   if (begin_sheet("##open", {px(680), px(480)}, overlay_begins_)) {
@@ -200,6 +221,7 @@ void Shell::draw_open_dialog(Context& c) {
     ImGui::SameLine();
     if (button("Cancel###cancel_open")) open_dialog_ = false;
     ImGui::Dummy({1, px(2)});
+    recents_part(path);
     for (const FileEntry& entry :
          entries_near(path, {".pdrun", ".gguf", engine::kTrainingLogName})) {
       if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
@@ -310,6 +332,38 @@ void Shell::draw_save_dialog() {
     wrapped(
         "The recording contains everything, including the prompt. Existing files are not replaced.",
         theme().dim);
+  }
+  ImGui::End();
+}
+
+// Asks before the window closes with runs that are not saved.
+void Shell::draw_close_dialog() {
+  if (begin_sheet("##close", {px(560), px(124)}, overlay_begins_)) {
+    heading("Save the session before closing?");
+    const bool going = is_going(session_.live().timeline);
+    wrapped(fmt::format("{} of this session {} not saved.{}",
+                        engine::counted(std::ssize(unsaved_), "run"),
+                        unsaved_.size() == 1 ? "is" : "are",
+                        going ? " A run is decoding; closing stops it." : ""),
+            theme().text);
+    ImGui::Dummy({1, px(4)});
+    if (overlay_begins_) ImGui::SetKeyboardFocusHere();
+    const bool busy = exports() || saves() || reads();
+    if (button("Save and close###save_close", true, !busy,
+               busy ? "a file is being read or written"
+                    : ("as " + suggested("session.pdrun")).c_str())) {
+      close_dialog_ = false;
+      stops_since_ = clock_;
+      commands_.push(engine::StopRun{});
+    }
+    ImGui::SameLine();
+    if (button("Discard###discard_close", false, true, "close without saving")) {
+      unsaved_.clear();
+      wants_to_close_ = true;
+    }
+    ImGui::SameLine();
+    if (button("Cancel###cancel_close", false, true, "keep the window open (Esc)"))
+      close_dialog_ = false;
   }
   ImGui::End();
 }

@@ -78,8 +78,10 @@ void Shell::end_reading() {
       if (!opening_keeps_screen_) show(Screen::Live);
     }
     session_.finish(report);
-    remember_recent(settings_.recents, done->path());
-    settings_.last_folder = std::filesystem::path(done->path()).parent_path().string();
+    if (!restored_ || done->path() != restored_->path) {
+      remember_recent(settings_.recents, done->path());
+      settings_.last_folder = std::filesystem::path(done->path()).parent_path().string();
+    }
     if (!report.stopped.empty())
       say(fmt::format("{}: {}", done->path(), report.notices().front()));
     else if (session_.shown().timeline.runs().empty())

@@ -40,6 +40,8 @@ void Shell::end_saving() {
   try {
     const std::filesystem::path taken = done->result();
     save_folder_ = taken.parent_path().string();
+    remember_recent(settings_.recents, taken.string());
+    adopt_saved(*done, taken.string());
     const std::string trouble = save_notes(saving_notes_, taken.string());
     if (exits_when_saved_) {
       saved_path_ = taken.string();
@@ -56,7 +58,20 @@ void Shell::end_saving() {
     if (save_folder_.empty() && !given_up) save_dialog_ = overlay_begins_ = true;
     say(error.what());
   }
-  if (!exporting_) take(std::exchange(held_back_, {}));
+  if (!exporting_) receive(std::exchange(held_back_, {}));
+}
+
+// Records that a file of the user now has the live session, or the restored one, whose autosaved file is then removed.
+void Shell::adopt_saved(const Saving& saved, const std::string& path) {
+  if (saved.reads_timeline()) {
+    unsaved_.clear();
+  } else if (restored_ && saved.source() == restored_->path) {
+    if (Document& shown = session_.shown(); shown.source == restored_->path) {
+      shown.source = notes_source_ = path;
+      notes_kept_ = saving_notes_;
+    }
+    remove_left(*std::exchange(restored_, std::nullopt));
+  }
 }
 
 float Shell::draw_saving_bar(float top) {
@@ -84,7 +99,7 @@ void Shell::end_exporting() {
   const std::unique_ptr<Exporting> done = std::move(exporting_);
   export_said_ = done->result();
   say(export_said_);
-  if (!(saving_ && saving_->reads_timeline())) take(std::exchange(held_back_, {}));
+  if (!(saving_ && saving_->reads_timeline())) receive(std::exchange(held_back_, {}));
 }
 
 float Shell::draw_exporting_bar(float top) {

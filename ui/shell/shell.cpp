@@ -8,6 +8,7 @@
 #include "engine/event/queue.h"
 #include "engine/event/recording/training_history.h"
 #include "ui/files/exporting.h"
+#include "ui/files/files.h"
 #include "ui/files/opening.h"
 #include "ui/files/saving.h"
 #include "ui/panels/time/timeline_view.h"
@@ -26,9 +27,10 @@ bool is_progress(const engine::Event& event) {
   return !std::holds_alternative<engine::Sampled>(event);
 }
 
-// Returns true for a GGUF file, a Hugging Face directory, and a folder with GGUF files.
-bool holds_model(const std::filesystem::path& path) {
+// Returns true for a GGUF file, a Hugging Face directory, and a folder with GGUF files; also with an adapter.
+bool holds_model(const std::string& given) {
   namespace fs = std::filesystem;
+  const fs::path path = base_and_adapter(given).first;
   std::error_code error;
   if (path.extension() == ".gguf" || fs::exists(path / "config.json", error)) return true;
   fs::directory_iterator at(path, error);
@@ -39,27 +41,42 @@ bool holds_model(const std::filesystem::path& path) {
 
 }  // namespace
 
-Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder)
+Shell::Shell(const Catalog& catalog,
+             engine::CommandQueue& commands,
+             std::filesystem::path folder,
+             std::filesystem::path autosave_folder)
     : catalog_(catalog),
       commands_(commands),
       folder_(std::move(folder)),
       settings_(load_settings(folder_)),
-      screen_(screen_named(settings_.screen)) {
+      autosave_(autosave_folder),
+      left_(left_sessions(autosave_folder)),
+      screen_(left_.empty() ? screen_named(settings_.screen) : Screen::Welcome) {
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read; the file was renamed: " + settings_.why_set_aside);
   add_recent_models();
   form_ = first_form(catalog, settings_.last_model);
   loaded_ = form_;
   keys_ = bound_keys(settings_.keys);
+  settings_kept_ = to_text(settings_);
 }
 
 Shell::~Shell() {
   if (saving_) end_saving();
   if (exporting_) end_exporting();
   keep_notes();
+  save_changed_settings();
+  if (unsaved_.empty()) autosave_.discard();
+}
+
+// Writes the settings if they have changed since the last frame, so that a crash does not lose them.
+void Shell::save_changed_settings() {
   settings_.screen = screen_name(screen_);
   settings_.last_model = form_.model;
-  save_settings(settings_, folder_);
+  std::string now = to_text(settings_);
+  if (now == settings_kept_) return;
+  settings_kept_ = std::move(now);
+  if (const std::string trouble = save_settings(settings_, folder_); !trouble.empty()) say(trouble);
 }
 
 Context Shell::context() {
@@ -84,6 +101,14 @@ Context Shell::context() {
 }
 
 void Shell::take(std::vector<engine::Event> events) {
+  for (const engine::Event& event : events)
+    if (const auto trouble = autosave_.push(event))
+      say("The session is no longer saved automatically: " + *trouble);
+  receive(std::move(events));
+}
+
+// Takes events that the autosave already has.
+void Shell::receive(std::vector<engine::Event> events) {
   if (events.empty()) return;
   if (std::ranges::any_of(events, is_progress)) since_event_ = 0, late_dismissed_ = false;
   // The live timeline must not change while a file is written from it.
@@ -104,6 +129,11 @@ void Shell::take(std::vector<engine::Event> events) {
   follow_failures(events);
   follow_reasoning(events);
   follow_news(events);
+  engine::RunId last = 0;
+  for (const engine::Event& event : events) {
+    const engine::RunId run = engine::run_of(event);
+    if (run != 0 && run != last) unsaved_.insert(last = run);
+  }
   session_.take(std::move(events));
 }
 
@@ -238,6 +268,9 @@ bool Shell::open_model(const std::string& path) {
 bool Shell::open_folder(const std::string& path) {
   const bool trained = engine::looks_like_training(path);
   if (trained && screen_ == Screen::Training) return open_training(path);
+  const CatalogModel* model = catalog_.model(form_.model);
+  if (holds_adapter(path) && model)
+    return open_model(base_and_adapter(model->path).first + "+" + path);
   if (open_model(path)) {
     if (trained && open_training(path))
       say("The screen Training (Alt+5) shows how the model was trained.");
@@ -262,6 +295,7 @@ bool Shell::export_waits() {
 
 void Shell::open(const std::string& path, bool keep_screen) {
   if (export_waits()) return;
+  message_until_ = clock_;  // a message about another file would seem to be about this one
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     open_folder(path);
@@ -305,7 +339,8 @@ void Shell::say(const std::string& message) {
 
 bool Shell::animates() const {
   return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() ||
-         saves() || exports() || picture_ || training_is_behind_ || closes_at_ >= 0;
+         saves() || exports() || picture_ || training_is_behind_ || closes_at_ >= 0 ||
+         stops_since_ >= 0;
 }
 
 bool Shell::measures() const {
@@ -337,7 +372,9 @@ void Shell::run(bool race) {
     return;
   }
   settings_.last_model = form_.model;
+  form_.prompt_error.clear();
   awaits_run_ = true;
+  requested_held_ = form_.start_held;
   ask(next_command(form_, race));
   forget_sizes(form_);  // only this run repeats a recorded one
   if (screen_ == Screen::Welcome || screen_ == Screen::Training)

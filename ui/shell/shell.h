@@ -13,6 +13,7 @@
 #include <imgui.h>
 
 #include "engine/event/command.h"
+#include "ui/files/autosave.h"
 #include "ui/files/notes.h"
 #include "ui/files/session.h"
 #include "ui/files/settings.h"
@@ -49,9 +50,13 @@ struct Picture {
 /// The content of the window.
 class Shell {
  public:
-  /// @param folder  the folder of the settings; empty: settings are not saved
-  Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder);
-  /// Saves the settings.
+  /// @param folder           the folder of the settings; empty: settings are not saved
+  /// @param autosave_folder  the folder of autosaved sessions; empty: the live session is not autosaved
+  Shell(const Catalog& catalog,
+        engine::CommandQueue& commands,
+        std::filesystem::path folder,
+        std::filesystem::path autosave_folder = {});
+  /// Saves the settings. Removes the autosaved session if the user has saved or discarded every run.
   ~Shell();
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
@@ -150,8 +155,12 @@ class Shell {
   void set_deadlines(const StepDeadlines& deadlines) { deadlines_ = deadlines; }
   /// Returns the GPU that has exceeded its deadline.
   std::optional<Unanswered> late_gpu() const;
-  /// Returns true if the window has to close because the requested save has finished.
+  /// Returns true if the window has to close because the requested save has finished, or the session was discarded.
   bool wants_to_close() const { return wants_to_close_; }
+  /// Handles a request to close the window. @return false if runs are not saved; a sheet then asks the user
+  bool may_close();
+  /// Returns the sessions that earlier windows did not save, newest first, without those opened or discarded.
+  const std::vector<LeftSession>& left() const { return left_; }
   /// Sets if frames are drawn rarely to keep the processor free; the status bar shows this.
   void quiet(bool on) { quiet_ = on; }
 
@@ -162,6 +171,7 @@ class Shell {
   static constexpr double kCloseAfterSeconds = 3;
 
   Context context();
+  void receive(std::vector<engine::Event> events);
   void read_on();
   void take_read(std::vector<engine::Event> events);
   void end_reading();
@@ -191,6 +201,12 @@ class Shell {
   float draw_failure_bar(Context& context, float top);
   float draw_late_bar(float top);
   void save_and_exit();
+  void close_when_stopped();
+  float draw_left_bar(float top);
+  float draw_damage_bar(float top);
+  void draw_close_dialog();
+  bool shows_sheet() const;
+  void save_changed_settings();
   float draw_saved_bar(float top);
   float draw_reading_bar(Context& context, float top);
   float draw_saving_bar(float top);
@@ -204,6 +220,7 @@ class Shell {
   void draw_palette();
   void draw_find(Context& context);
   void draw_open_dialog(Context& context);
+  void recents_part(const std::string& typed);
   void draw_export_dialog(Context& context);
   void export_choices(Context& context, engine::TraceOptions& options);
   void picture_row();
@@ -216,6 +233,7 @@ class Shell {
   float draw_exporting_bar(float top);
   void save_on();
   void end_saving();
+  void adopt_saved(const Saving& saved, const std::string& path);
   // Returns the notes without temporary marks.
   Notes notes_to_save() const;
   void keep_notes();
@@ -230,6 +248,7 @@ class Shell {
   void walk_iterations(Context& context, int direction);
   void walk_lane(Context& context, int direction);
   void walk_flow(Context& context, int direction);
+  double whole_axis(Context& context);
   void fit_selection(Context& context);
   void range_from_selection(Context& context);
   void mark(Context& context, Bookmark::Kind kind);
@@ -249,6 +268,8 @@ class Shell {
   bool act_on_files(Action action);
   bool act_on_window(Action action);
   void show_overlay(bool& which);
+  void close_sheets();
+  void hold_or_resume();
   void go_back();
   void end_range_at_playhead(Context& context, bool first);
   Place place_shown(Context& context);
@@ -268,6 +289,11 @@ class Shell {
   engine::CommandQueue& commands_;  // owned by the caller, outlives the shell
   std::filesystem::path folder_;
   Settings settings_;
+  std::string settings_kept_;  // the text of the settings as they were saved last
+  Autosave autosave_;
+  std::vector<LeftSession> left_;
+  std::optional<LeftSession> restored_;  // the one of them that was opened
+  std::set<engine::RunId> unsaved_;      // live runs with events that no recording of the user has
   Session session_;
   Selection selection_;
   Playhead playhead_;
@@ -290,6 +316,7 @@ class Shell {
   double closes_at_ = -1;    // clock_ at which the window closes after a save; -1: it stays open
   std::string saved_path_;   // the path that is shown until the window closes
   bool awaits_run_ = false;  // the pending request is a run, not a model alone
+  bool requested_held_ = false;  // that run starts paused
   Following following_;
   Requests requests_;
   std::unique_ptr<Opening> opening_;
@@ -316,7 +343,8 @@ class Shell {
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
-  bool save_dialog_ = false;
+  bool save_dialog_ = false, close_dialog_ = false;
+  double stops_since_ = -1;  // clock_ when "Save and close" stopped the runs; -1: it did not
   bool export_prompt_text_ = false, export_range_only_ = false;  // checkboxes of the dialog
   std::string export_path_, export_said_, save_path_;
   std::string save_folder_;  // folder of the last save in this session; empty: none yet

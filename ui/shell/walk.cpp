@@ -136,7 +136,24 @@ void Shell::walk_flow(Context& context, int direction) {
                   kDid[static_cast<int>(stop.kind)], stop.step, i + 1, flow.size()));
 }
 
-// Centres the measured range, else the selected place, on the timeline. Zooms to it if everything was visible, or at the second call in a row.
+// Returns the length of the time axis when everything is visible.
+double Shell::whole_axis(Context& context) {
+  const ClockKind clock = state<TimelineView>().clock;
+  const double origin = context.wall_origin();
+  double from = 0, to = 0;
+  bool first = true;
+  for (const engine::RunRecord* run : context.shown_runs()) {
+    const RunTimes& times = context.times(*run);
+    if (times.steps.empty()) continue;
+    const double begin = begin_on(clock, times, 0, origin);
+    from = first ? begin : std::min(from, begin);
+    to = std::max(to, end_on(clock, times, times.steps.size() - 1, origin));
+    first = false;
+  }
+  return to - from;
+}
+
+// Centres the measured range, else the selected place, on the timeline. Zooms to it at the second call in a row.
 void Shell::fit_selection(Context& context) {
   double from = 0, to = 0;
   const Place place = selection_.shown();
@@ -147,13 +164,12 @@ void Shell::fit_selection(Context& context) {
     std::tie(from, to) = std::minmax(shown.range0, shown.range1);
   else if (!place_of(context, place.run, place.step, from, to))
     return;
-  const bool whole = !shown.zoomed();
-  if (whole || (centred_ && fitted_ == place)) {
+  if (centred_ && fitted_ == place) {
     const double margin = range ? 0 : 2 * (to - from);
     shown.t0 = from - margin;
     shown.t1 = to + margin;
   } else {
-    const double wide = shown.t1 - shown.t0;
+    const double wide = shown.zoomed() ? shown.t1 - shown.t0 : whole_axis(context);
     shown.t0 = (from + to - wide) / 2;
     shown.t1 = shown.t0 + wide;
   }

@@ -20,6 +20,7 @@
 #include "engine/event/queue.h"
 #include "engine/event/recording/recording.h"
 #include "engine/event/recording/training_history.h"
+#include "ui/files/autosave.h"
 #include "ui/files/offscreen.h"
 #include "ui/files/screenshot.h"
 #include "ui/shell/catalog.h"
@@ -255,7 +256,12 @@ class Loop {
   }
 
   void run() {
-    while (!glfwWindowShouldClose(window_) && !shell_.wants_to_close()) {
+    while (!shell_.wants_to_close()) {
+      if (glfwWindowShouldClose(window_)) {
+        if (!options_.screenshot.empty() || shell_.may_close()) break;
+        glfwSetWindowShouldClose(window_, GLFW_FALSE);
+        n_quiet_ = 0;
+      }
       wait();
       if (options_.hooks.wants_to_close && options_.hooks.wants_to_close()) break;
       if (has_news()) n_quiet_ = 0;
@@ -477,11 +483,15 @@ int run_window(engine::EventQueue& events,
                                        : options.config_dir.empty()
                                            ? settings_folder()
                                            : std::filesystem::path(options.config_dir);
+  // A picture and a window without settings leave no session.
+  const std::filesystem::path sessions = options.config_dir == "-"    ? std::filesystem::path()
+                                         : options.config_dir.empty() ? state_folder()
+                                                                      : folder / "sessions";
   Display display(options.width, options.height);
   Gui gui(display.window(), folder);
   bool answers = true;
   {
-    Shell shell(catalog, commands, folder);
+    Shell shell(catalog, commands, folder, sessions);
     shell.set_deadlines(options.deadlines);
     if (!options.open.empty()) {
       check_opens(options.open);

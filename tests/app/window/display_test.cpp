@@ -111,6 +111,7 @@ TEST_F(Ends, a_display_without_opengl_is_reported) {
 bool races_at_the_windows_scale(const std::vector<std::string>& arguments,
                                 const std::string& folder) {
   setenv("XDG_CONFIG_HOME", folder.c_str(), 1);
+  setenv("XDG_STATE_HOME", folder.c_str(), 1);
   Program program(arguments, folder);
   const bool came = program.until([&] { return program.private_memory() > 170'000'000; }, 120s);
   program.interrupt();

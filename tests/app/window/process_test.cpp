@@ -35,6 +35,7 @@ TEST(WindowProcess, an_automatic_scale_is_reported_with_its_reason) {
   NEEDS(display::ready(), "no display and no Xvfb");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
+  setenv("XDG_STATE_HOME", (folder / "").c_str(), 1);
   const auto expect_message = [&](const std::vector<std::string>& arguments,
                                   const std::string& words) {
     Program program(arguments, folder / "");
@@ -54,6 +55,7 @@ TEST(WindowProcess, a_training_folder_is_opened_and_pictured) {
   NEEDS(display::ready(), "no display and no Xvfb");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
+  setenv("XDG_STATE_HOME", (folder / "").c_str(), 1);
   Program training({"train", "target", "--recipe", DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json",
                     "--out", folder / "run"},
                    folder / "");
@@ -74,6 +76,7 @@ TEST(WindowProcess, a_window_race_takes_at_most_150_MB_more) {
   NEEDS(display::ready(), "no display and no Xvfb");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
+  setenv("XDG_STATE_HOME", (folder / "").c_str(), 1);
   const long alone =
       peak_of({"generate", "--prompt", "Question:\n", "--scale", "1x1"}, folder / "");
   const std::string picture = folder / "race.png";

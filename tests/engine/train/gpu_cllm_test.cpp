@@ -383,7 +383,7 @@ TEST_P(EmulatedCllm, failed_calls_give_one_line_and_leak_nothing) {
 
 TEST_P(EmulatedCllm, refused_allocations_name_size_and_purpose) {
   EXPECT_THAT(test::expect_every_allocation_to_be_named([&] { return one_step(); }),
-              testing::IsSupersetOf({"the teacher's weights", "the teachers' logits",
+              testing::IsSupersetOf({"frozen weights", "the teachers' logits",
                                      "the rows of a training pass", "logits"}));
 }
 

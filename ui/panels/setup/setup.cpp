@@ -370,14 +370,19 @@ void prompt_part(Context& context) {
     *width = ImGui::GetItemRectSize().x;
   }
   ImGui::PushFont(fonts().mono, kMonoSize);
-  if (text_area("##prompt", form.prompt, {-FLT_MIN, px(112)})) form.prompt_id.clear();
+  if (text_area("##prompt", form.prompt, {-FLT_MIN, px(112)})) {
+    form.prompt_id.clear();
+    form.prompt_error.clear();
+  }
   ImGui::PopFont();
+  if (!form.prompt_error.empty()) wrapped(form.prompt_error, theme().bad);
   setup_chat_part(context);
   if (!ImGui::BeginPopup("prompts")) return;
   for (const CatalogPrompt& prompt : context.catalog.prompts) {
     if (ImGui::Selectable((prompt.title + "##" + prompt.id).c_str(), prompt.id == form.prompt_id)) {
       form.prompt = prompt.text;
       form.prompt_id = prompt.id;
+      form.prompt_error.clear();
     }
     if (ImGui::IsItemHovered()) tooltip(prompt.text);
   }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ui/files/files.h"
 #include "ui/files/settings.h"
 #include "ui/files/setup_form.h"
 #include "ui/panels/setup/setup_rows.h"
@@ -164,6 +166,39 @@ void model_picker(Context& context) {
   ImGui::EndCombo();
 }
 
+/// The folder typed in the row of the adapter.
+struct AdapterPath : PanelState {
+  std::string typed;
+};
+
+// Draws the row that adds a LoRA adapter to the model, or removes it.
+void adapter_row(Context& context) {
+  SetupForm& form = context.form;
+  const Catalog& catalog = context.catalog;
+  const CatalogModel* model = catalog.model(form.model);
+  if (!model || !catalog.add_model) return;
+  const auto [base, adapter] = base_and_adapter(model->path);
+  const auto choose = [&](const std::string& path) {
+    choose_model(form, catalog, catalog.add_model(path));
+    fit_to_model(form, catalog);
+  };
+  if (!adapter.empty()) {
+    row_label("adapter", adapter);
+    if (ImGui::Button("Remove###remove_adapter", {-FLT_MIN, 0})) choose(std::string(base));
+    return;
+  }
+  std::string& typed = context.states.get<AdapterPath>().typed;
+  file_row(
+      "adapter", "adapter", "none", typed,
+      "a LoRA adapter that peft wrote for this model: its folder, or adapter_config.json in it",
+      "adapter_config.json");
+  std::filesystem::path folder = typed;
+  if (folder.filename() == "adapter_config.json") folder = folder.parent_path();
+  if (typed.empty() || !holds_adapter(folder)) return;
+  typed.clear();
+  choose(base + "+" + folder.string());
+}
+
 }  // namespace
 
 void setup_model_part(Context& context) {
@@ -172,6 +207,7 @@ void setup_model_part(Context& context) {
   ImGui::SetNextItemWidth(-FLT_MIN);
   model_picker(context);
   if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
+  adapter_row(context);
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
   static constexpr std::array<const char*, 5> kCacheTypes{"", "f32", "bf16", "f16", "q8_0"};

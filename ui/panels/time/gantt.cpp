@@ -246,11 +246,13 @@ void draw_gantt(Context& context) {
   walk_keys(context, view.range, p);
   const float top = at.y + px(kOverviewHeight + kRulerHeight + 4);
   std::vector<LaneKey> natural;
-  const auto rows = gantt::rows_of(context, top, at.y + room.y - px(2) - top, natural);
+  const float words_room = room_for_range_words(view.range);
+  const auto rows = gantt::rows_of(context, top, at.y + room.y - px(2) - words_room - top, natural);
   view.natural_lanes = natural;
   prepare_rows(context, rows, p);
-  const float bottom =
-      std::max(rows.empty() ? top : rows.back().y + rows.back().height, at.y + room.y - px(2));
+  view.rows_end = rows.empty() ? top : rows.back().y + rows.back().height;
+  const float bottom = std::max(view.rows_end + words_room, at.y + room.y - px(2));
+  view.range_words_top = bottom - words_room;
   draw_tokens(context, p, {p.x0, at.y});
   draw_ruler(p, {p.x0, at.y + px(kOverviewHeight + 2)}, bottom,
              [&](double t) { scrub(context, p, t); });

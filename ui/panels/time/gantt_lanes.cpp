@@ -9,6 +9,7 @@
 #include "ui/files/notes.h"
 #include "ui/panels/time/gantt_picture.h"
 #include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/time/counters.h"
 #include "ui/prepare/time/flow_arrows.h"
 #include "ui/shell/context.h"
@@ -296,7 +297,8 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
   const float x = p.x_of(end_on(p.view.clock, times, times.steps.size() - 1, p.view.wall_origin));
   list->AddLine({x, row.y}, {x, row.y + row.height - px(3)}, colour(theme().text), px(1.5f));
   if (!row.collapsed)
-    list->AddText(nullptr, px(12), {x + px(4), row.y + px(6)}, colour(theme().dim), "done");
+    list->AddText(nullptr, px(12), {x + px(4), row.y + px(6)}, colour(theme().dim),
+                  was_stopped(*row.run) ? "stopped" : "done");
 }
 
 // Draws a counter. A column reaches from the lowest to the highest value of its steps.

@@ -579,7 +579,7 @@ void draw_picture(Context& context, const Shown& shown) {
   const float top = at.y + px(kOverviewHeight + kRulerHeight + 4);
   const std::vector<Line> lines = lines_of(lanes, top);
   const float foot = lines.back().y + lines.back().height;
-  const float bottom = std::max(foot, at.y + room.y - px(26));
+  const float bottom = std::max(foot + room_for_range_words(range), at.y + room.y - px(26));
   draw_overview(context, range, p, {p.x0, at.y}, tokens_over(lanes, overview_parts(p)),
                 "Tokens committed by all runs of the schedule. Drag to move the visible range.");
   draw_ruler(p, {p.x0, at.y + px(kOverviewHeight + 2)}, bottom, [&](double t) {

@@ -227,6 +227,10 @@ void draw_playhead(const Picture& p, double at, float top, float bottom) {
   list->AddTriangleFilled({x - px(5), top}, {x + px(5), top}, {x, top + px(7)}, ink);
 }
 
+float room_for_range_words(const TimeRange& range) {
+  return range.range0 != range.range1 ? px(22) : 0;
+}
+
 void draw_range(const TimeRange& range,
                 const Picture& p,
                 float top,

@@ -72,7 +72,9 @@ void draw_ruler(const Picture& picture,
                 const std::function<void(double)>& scrub);
 /// Draws the playhead at a time.
 void draw_playhead(const Picture& picture, double at, float top, float bottom);
-/// Draws the measured range and `words` of it.
+/// Returns the height below the lanes that the words of a measured range need, px; 0 without a range.
+float room_for_range_words(const TimeRange& range);
+/// Draws the measured range, and `words` of it at the bottom, below the lanes.
 void draw_range(const TimeRange& range,
                 const Picture& picture,
                 float top,

@@ -17,6 +17,8 @@ struct TimelineView : PanelState {
   std::vector<LaneKey> natural_lanes;  // the existing lanes in their default order, as drawn last
   LaneKind lane = LaneKind::Target;    // lane of the slice clicked last: . and , move along it
   LaneKey lane_key;                    // lane of the slice or label clicked last: U and J move it
+  float rows_end = 0;                  // lower end of the lanes, px, as drawn last
+  float range_words_top = 0;           // upper end of the statistics of the measured range, px
   void document_changed() override { range = {}; }
 };
 

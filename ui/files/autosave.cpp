@@ -1,0 +1,111 @@
+#include "ui/files/autosave.h"
+
+#include <sys/stat.h>
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "engine/base/types.h"
+#include "engine/event/recording/recorder.h"
+#include "ui/files/notes.h"
+#include "ui/prepare/figure.h"
+
+namespace ui {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBegin = "session-";
+
+// Formats a local time as strftime does.
+std::string local_time(std::time_t at, const char* format) {
+  std::tm parts{};
+  char text[64] = "";
+  if (localtime_r(&at, &parts)) std::strftime(text, sizeof text, format, &parts);
+  return text;
+}
+
+// Returns true for events that a reader needs although they precede the first run.
+bool is_needed(const engine::Event& event) {
+  return std::holds_alternative<engine::ModelLoaded>(event) ||
+         std::holds_alternative<engine::Notice>(event);
+}
+
+}  // namespace
+
+fs::path state_folder() {
+  if (const char* xdg = std::getenv("XDG_STATE_HOME"); xdg && *xdg)
+    return fs::path(xdg) / "decoscope";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return fs::path(home) / ".local" / "state" / "decoscope";
+  return {};
+}
+
+Autosave::Autosave(fs::path folder) : folder_(std::move(folder)) {}
+
+Autosave::~Autosave() = default;
+
+std::optional<std::string> Autosave::push(const engine::Event& event) {
+  if (folder_.empty()) return std::nullopt;
+  if (!recorder_ && !std::holds_alternative<engine::RunStarted>(event)) {
+    if (is_needed(event)) before_.push_back(event);
+    return std::nullopt;
+  }
+  try {
+    if (!recorder_) {
+      std::error_code ignored;  // a failure is reported when the file is created
+      fs::create_directories(folder_, ignored);
+      const std::string name = kBegin + local_time(std::time(nullptr), "%Y%m%d-%H%M%S") + ".pdrun";
+      recorder_ = std::make_unique<engine::Recorder>((folder_ / name).string());
+      for (engine::Event& earlier : before_) recorder_->push(std::move(earlier));
+      before_.clear();
+    }
+    recorder_->push(event);
+    return recorder_->trouble();
+  } catch (const engine::Error& error) {
+    folder_.clear();
+    return error.what();
+  }
+}
+
+void Autosave::discard() {
+  folder_.clear();
+  if (!recorder_) return;
+  std::error_code ignored;  // without the file there is nothing to remove
+  fs::remove(recorder_->path(), ignored);
+  recorder_.reset();
+}
+
+std::vector<LeftSession> left_sessions(const fs::path& folder) {
+  std::vector<LeftSession> left;
+  if (folder.empty()) return left;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const fs::path& path = it->path();
+    if (!path.filename().string().starts_with(kBegin) || path.extension() != ".pdrun") continue;
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) continue;
+    try {
+      left.push_back({path.string(), facts.st_mtime, static_cast<std::uintmax_t>(facts.st_size),
+                      engine::OutputLock::on(path.string())});
+    } catch (const engine::Error&) {
+      // A running window writes this file or offers it.
+    }
+  }
+  std::ranges::sort(left, std::greater<>(), &LeftSession::changed);
+  return left;
+}
+
+void remove_left(const LeftSession& session) {
+  std::error_code ignored;  // what cannot be removed is offered again
+  fs::remove(session.path, ignored);
+  fs::remove(notes_path(session.path), ignored);
+}
+
+std::string words_of(const LeftSession& session) {
+  return fmt::format("the session of {} ({} kB)", local_time(session.changed, "%d %b %H:%M"),
+                     with_commas(static_cast<std::int64_t>((session.n_bytes + 999) / 1000)));
+}
+
+}  // namespace ui
