@@ -12,6 +12,7 @@
 #include "app/commands/models/list.h"
 #include "app/window/chat.h"
 #include "app/window/heads.h"
+#include "engine/base/text.h"
 #include "engine/checkpoint/draft/sharing_draft.h"
 #include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/model_files.h"
@@ -60,8 +61,10 @@ bool describe_sharing_draft(ui::CatalogModel& model, const ModelOptions& options
   const auto target = engine::named_target(model.path, options.limits);
   if (!target) return false;
   model.shares_with = *target;
-  model.unavailable = "a draft of " + *target + ": choose that model and this as its draft";
-  model.summary = "shares the embedding of " + *target;
+  const std::string name = engine::escaped(*target);
+  model.unavailable =
+      "a draft of " + name + ": choose " + name + " as the model and this as its draft";
+  model.summary = "shares the embedding of " + name;
   model.is_read = true;
   return true;
 }

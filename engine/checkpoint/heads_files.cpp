@@ -138,15 +138,18 @@ std::string own_output_name(const HeadsConfig& c, int head) {
                                      : fmt::format("heads.{}.weight", head);
 }
 
-/// Reads the tokens that the heads rank. Refuses tensors that do not fit the member "output".
-void read_outputs(HeadsFiles& files, const WeightFiles& weights) {
+/// Reads the tokens that the heads rank, which the target must have. Refuses tensors that do not fit the member "output".
+void read_outputs(HeadsFiles& files, const WeightFiles& weights, const ModelFiles* target) {
   HeadsConfig& c = files.config;
+  const int n_tokens = target && target->tokenizer
+                           ? std::min(target->tokenizer->vocab_size(), c.vocab_size)
+                           : c.vocab_size;
   for (const auto& file : weights.files) {
     if (const TensorEntry* entry = file->find(kOutputTokens)) {
       if (!c.target_output)
         refuse(file->path(), "tensor " + in_quotes(kOutputTokens), "heads with their own outputs",
                "this tensor only beside \"output\": \"target\" in config.json");
-      c.output_tokens = read_output_tokens(*file, *entry, c.vocab_size);
+      c.output_tokens = read_output_tokens(*file, *entry, n_tokens);
     }
     for (int head = 0; c.target_output && head < c.n_heads; head++)
       if (const TensorEntry* own = file->find(own_output_name(c, head)))
@@ -329,7 +332,7 @@ HeadsFiles open_heads(const std::string& directory,
   const WeightFiles weights = weights_of(directory, limits, files.notices);
   files.config = read_heads_config(config_path(directory), weights, target, limits);
   files.tensors = weights.tensors;
-  read_outputs(files, weights);
+  read_outputs(files, weights, target);
   check_tensors(files, weights);
   if (files.config.target_output && target)
     files.tensors = with_target_output(files.tensors, files.config.output_tokens, *target);

@@ -37,7 +37,7 @@ class ChatRequests {
   /// @param recipe_json  object of parts: {"gsm8k": {"weight": 0.2}, "rewriting": {"weight": 0.1}, ..}.
   ///                     Weights are shares of requests, as long as a part has requests left.
   /// @param data_dir     the folder of the open data sets
-  /// @param split        the part of the requests: nine tenths are Train; none is of an evaluation set
+  /// @param split        Train has nine tenths of the requests; none is from an evaluation part
   /// @throws Error(BadInput)  naming the field of the recipe; or if the folder lacks a data set
   ChatRequests(std::string_view recipe_json,
                std::uint64_t seed,
@@ -48,7 +48,7 @@ class ChatRequests {
   const std::vector<ChatRequest>& list() const { return list_; }
   /// A hash of all requests in their order, 16 hexadecimal digits.
   std::string hash() const;
-  /// The share of each part in the first `count` requests, in the order of the recipe.
+  /// The share of each part in the first `count` requests, sorted by part.
   std::vector<TrainingStream::Share> shares(std::int64_t count) const;
 
  private:

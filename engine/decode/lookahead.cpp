@@ -110,7 +110,8 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context, const Lookahea
       verifier_(context.sampling, context.uniforms),
       control_(context.control, context.choices),
       pool_(most_.ngram_size - 1, most_.n_guesses) {
-  if (chooses_columns_ || chooses_guesses_) known_ = &control_.knowledge<PoolKnowledge>("lookahead", rejects(context.sampling));
+  if (chooses_columns_ || chooses_guesses_)
+    known_ = &control_.knowledge<PoolKnowledge>("lookahead", rejects(context.sampling));
 }
 
 void LookaheadDecoder::begin(const Sequence& prefix) {
@@ -161,8 +162,8 @@ void LookaheadDecoder::choose_columns(int n_other) {
   const int chosen =
       is_plain ? 0
                : known_->choose_columns(most_.window, most_.window_size - 1, n_other, *control_);
-  n_columns_ = static_cast<int>(control_.decide_if_own(static_cast<std::size_t>(chosen),
-                                                       static_cast<std::size_t>(most_.window) + 1));
+  n_columns_ = static_cast<int>(control_.decide_if_repeatable(
+      static_cast<std::size_t>(chosen), static_cast<std::size_t>(most_.window) + 1));
 }
 
 void LookaheadDecoder::add_window(TokenTree& tree) {
@@ -241,7 +242,7 @@ void LookaheadDecoder::choose_guesses(TokenTree& tree) {
     plans.push_back({tokens, tokens, control_->ms(n_rows)});  // learned without probes
   }
   SizeChoice choice = known_->chooser.choose(plans, control_->ms(1));
-  choice.index = control_.decide_if_own(choice.index, plans.size());
+  choice.index = control_.decide_if_repeatable(choice.index, plans.size());
   decision_ = decision_of(choice, plans, static_cast<int>(choice.index));
   decision_.plain_ms = static_cast<float>(control_->ms(1));
   std::vector<int> guess_of(found_.size(), -1);  // its index in guesses_

@@ -135,7 +135,8 @@ RecyclingDecoder::RecyclingDecoder(const DecoderContext& context, const Recyclin
       verifier_(context.sampling, context.uniforms),
       control_(context.control, context.choices) {
   const bool chooses = options.chooses_sizes();
-  if (chooses) known_ = &control_.knowledge<SuccessorKnowledge>("recycling", rejects(context.sampling));
+  if (chooses)
+    known_ = &control_.knowledge<SuccessorKnowledge>("recycling", rejects(context.sampling));
   n_verified_.resize(static_cast<std::size_t>(chooses ? kMostDepth : ranks_.max_depth()));
   n_accepted_.resize(n_verified_.size());
   n_of_rank_.resize(static_cast<std::size_t>(chooses ? options.k : width_of(ranks_)));

@@ -69,7 +69,8 @@ SuffixDecoder::SuffixDecoder(const DecoderContext& context, const SuffixOptions&
       copies_runs_(options.earlier && !rejects(context.sampling)),
       verifier_(context.sampling, context.uniforms),
       control_(context.control, context.choices) {
-  if (options.chooses_sizes()) known_ = &control_.knowledge<SuffixKnowledge>("suffix", rejects(context.sampling));
+  if (options.chooses_sizes())
+    known_ = &control_.knowledge<SuffixKnowledge>("suffix", rejects(context.sampling));
 }
 
 void SuffixDecoder::begin(const Sequence& prefix) {

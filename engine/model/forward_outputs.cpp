@@ -120,12 +120,12 @@ void ForwardOutputs::add_to_history(TokenId token) {
 void ForwardOutputs::check_cut(std::span<const BatchItem> items, Wants wants) const {
   if (output_tokens_.empty()) return;
   ensure(!wants.draws && !wants.row_p && !has_verify_request(items),
-         "forward: a model that proposes some tokens cannot draw, verify or report rows");
+         "forward: a model with output_tokens cannot draw, verify or report rows");
   const auto is_greedy = [](const kernels::PickRow& row) {
     return row.temperature < kernels::kGreedyTemperature;
   };
   ensure(wants.n_ranked > 0 || std::ranges::all_of(pick_rows_, is_greedy),
-         "forward: a model that proposes some tokens cannot choose with noise");
+         "forward: a model with output_tokens cannot choose with noise");
 }
 
 void ForwardOutputs::request_tokens(std::span<const BatchItem> items,

@@ -66,9 +66,10 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
   if (!found.empty()) return found;
   throw Error(
       ErrorCode::Usage,
-      fmt::format("{} needs draft heads: the card of {} names none, and no heads here were trained "
-                  "for it; name them with --heads NAME|DIR",
-                  name_of(kind), target.name));
+      fmt::format(
+          "{} needs draft heads: the card of {} names none, and no heads in the bundled "
+          "models or the data folder name it as their base; name them with --heads NAME|DIR",
+          name_of(kind), target.name));
 }
 
 std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(

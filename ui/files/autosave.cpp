@@ -56,6 +56,7 @@ std::optional<std::string> Autosave::push(const engine::Event& event) {
     if (!recorder_) {
       std::error_code ignored;  // a failure is reported when the file is created
       fs::create_directories(folder_, ignored);
+      fs::permissions(folder_, fs::perms::owner_all, ignored);  // it holds the user's prompts
       const std::string name = kBegin + local_time(std::time(nullptr), "%Y%m%d-%H%M%S") + ".pdrun";
       recorder_ = std::make_unique<engine::Recorder>((folder_ / name).string());
       for (engine::Event& earlier : before_) recorder_->push(std::move(earlier));
@@ -72,8 +73,10 @@ std::optional<std::string> Autosave::push(const engine::Event& event) {
 void Autosave::discard() {
   folder_.clear();
   if (!recorder_) return;
-  std::error_code ignored;  // without the file there is nothing to remove
-  fs::remove(recorder_->path(), ignored);
+  recorder_->close();
+  std::error_code ignored;  // without a file there is nothing to remove
+  for (const std::string& path : {recorder_->path(), engine::partial_name(recorder_->path())})
+    fs::remove(path, ignored);
   recorder_.reset();
 }
 
@@ -84,11 +87,17 @@ std::vector<LeftSession> left_sessions(const fs::path& folder) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const fs::path& path = it->path();
     if (!path.filename().string().starts_with(kBegin) || path.extension() != ".pdrun") continue;
-    struct stat facts {};
-    if (::stat(path.c_str(), &facts) != 0) continue;
     try {
+      engine::OutputLock lock = engine::OutputLock::on(path.string());  // makes a missing file
+      struct stat facts {};
+      if (::stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
+      if (facts.st_size == 0) {
+        std::error_code ignored;
+        fs::remove(path, ignored);
+        continue;
+      }
       left.push_back({path.string(), facts.st_mtime, static_cast<std::uintmax_t>(facts.st_size),
-                      engine::OutputLock::on(path.string())});
+                      std::move(lock)});
     } catch (const engine::Error&) {
       // A running window writes this file or offers it.
     }
@@ -98,7 +107,7 @@ std::vector<LeftSession> left_sessions(const fs::path& folder) {
 }
 
 void remove_left(const LeftSession& session) {
-  std::error_code ignored;  // what cannot be removed is offered again
+  std::error_code ignored;  // a file that cannot be removed is offered again
   fs::remove(session.path, ignored);
   fs::remove(notes_path(session.path), ignored);
 }

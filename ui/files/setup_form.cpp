@@ -48,7 +48,7 @@ std::string draft_of(const SetupForm& form, const Catalog& catalog) {
 }
 
 std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft) {
-  if (!draft.shares_with.empty()) return "";  // it has the target's tokens
+  if (!draft.shares_with.empty()) return "";  // checked when it is opened beside the target
   if (!draft.unavailable.empty()) return draft.name + ": " + draft.unavailable;
   if (target.vocab_size == 0 || draft.vocab_size == 0) return "";
   if (target.vocab_size != draft.vocab_size)

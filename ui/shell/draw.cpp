@@ -228,7 +228,7 @@ void Shell::draw_run_controls(Context& c) {
   const bool going = is_going(live);
   ImGui::SameLine();
   // Before a run the button sets how the next run starts.
-  const bool awaited = !going && requested_since_ >= 0;
+  const bool awaited = !going && requested_since_ >= 0 && awaits_run_;
   const bool held = going ? live.held() : awaited ? requested_held_ : form_.start_held;
   if (button(held ? "Resume###hold" : "Pause###hold", false, true,
              going ? "pause the engine before the next step (Shift+Space)"
@@ -343,7 +343,8 @@ void Shell::draw_status_bar(Context& c) {
                  .draw_ms = draw_ms_,
                  .scale_percent = settings_.scale_percent};
   facts.running = is_going(live);
-  if (!facts.running) facts.paused = form_.start_held;
+  if (!facts.running)
+    facts.paused = requested_since_ >= 0 && awaits_run_ ? requested_held_ : form_.start_held;
   for (const engine::RunRecord& run : c.timeline.runs())
     facts.n_dropped += static_cast<std::int64_t>(run.dropped.size());
   // Shows no load after the run, because the last sample is out of date.

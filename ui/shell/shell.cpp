@@ -269,7 +269,7 @@ bool Shell::open_folder(const std::string& path) {
   const bool trained = engine::looks_like_training(path);
   if (trained && screen_ == Screen::Training) return open_training(path);
   const CatalogModel* model = catalog_.model(form_.model);
-  if (holds_adapter(path) && model)
+  if (!holds_model(path) && holds_adapter(path) && model)
     return open_model(base_and_adapter(model->path).first + "+" + path);
   if (open_model(path)) {
     if (trained && open_training(path))

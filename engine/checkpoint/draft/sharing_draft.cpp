@@ -9,6 +9,7 @@
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/gguf/ggml_blocks.h"
+#include "engine/checkpoint/shared/model_name.h"
 #include "engine/checkpoint/shared/target_output.h"
 
 namespace engine {
@@ -149,6 +150,10 @@ void share_embedding(const ModelFiles& target, const WeightFiles& weights, Model
   };
   check("hidden_size", config.dim, target.config.dim);
   check("vocab_size", config.vocab_size, target.config.vocab_size);
+  if (!is_same_model(config.shares_embedding_of, target.name))
+    draft.notices.push_back(fmt::format(
+        "{}/config.json: shares_embedding_of is {}, the target is {}: few drafts may be accepted",
+        escaped(draft.path), in_quotes(config.shares_embedding_of), target.name));
   const int n_tokens = target.tokenizer
                            ? std::min(target.tokenizer->vocab_size(), config.vocab_size)
                            : config.vocab_size;

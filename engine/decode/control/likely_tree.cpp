@@ -14,7 +14,7 @@ SizeDecision LikelyKnowledge::choose_size(std::span<const double> right, Control
     plans.push_back({tokens, tokens, control->ms(static_cast<int>(plans.size()) + 1)});
   }
   SizeChoice choice = chooser_.choose(plans);
-  choice.index = control.decide_if_own(choice.index, plans.size());
+  choice.index = control.decide_if_repeatable(choice.index, plans.size());
   return decision_of(choice, plans, static_cast<int>(choice.index));
 }
 

@@ -106,17 +106,19 @@ class ControlUse {
   StepControl& operator*() const { return shared_ ? *shared_ : *own_; }
   StepControl* operator->() const { return &**this; }
 
-  /// The knowledge with this name: the shared one, or one of this run alone, which starts from the
-  /// priors, so that the run can be repeated with its recorded choices.
+  /// The statistics with this name. All runs of the model share them, unless `repeatable`: then the
+  /// run has its own, which start from the priors, and its choices can be recorded and repeated.
   template <class T>
-  T& knowledge(const std::string& name, bool is_own) {
-    if (!is_own) return (*this)->learned<T>(name);
-    own_knowledge_ = std::make_unique<T>();
-    return dynamic_cast<T&>(*own_knowledge_);
+  T& knowledge(const std::string& name, bool repeatable) {
+    if (!repeatable) return (*this)->learned<T>(name);
+    auto own = std::make_unique<T>();
+    T& known = *own;
+    own_knowledge_ = std::move(own);
+    return known;
   }
-  /// decide() if the run has knowledge of its own; else `chosen`, which is not recorded: the possible
-  /// choices depend on earlier runs.
-  std::size_t decide_if_own(std::size_t chosen, std::size_t n) {
+  /// decide() if the run has statistics of its own. Else returns `chosen` and records nothing,
+  /// because shared statistics depend on earlier runs.
+  std::size_t decide_if_repeatable(std::size_t chosen, std::size_t n) {
     return own_knowledge_ ? decide(chosen, n) : chosen;
   }
   /// The choice to make: the recorded one, if there is one, else `chosen`.

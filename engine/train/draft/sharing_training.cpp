@@ -33,7 +33,7 @@ ModelFiles open_target(const SharingFiles& files,
                        const TrainRecipe& recipe,
                        const FileLimits& limits) {
   if (files.target.empty())
-    refuse(files.recipe, "target", in_quotes(recipe.target) + ", which is not here",
+    refuse(files.recipe, "target", in_quotes(recipe.target) + ", which was not found",
            "the model whose embedding the draft shares; name it with --target");
   return open_model(files.target, {.limits = limits});
 }

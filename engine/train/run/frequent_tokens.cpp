@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "engine/base/types.h"
 
@@ -16,13 +17,20 @@ std::vector<TokenId> frequent_tokens(std::span<const OwnOutput> texts, int vocab
   for (const OwnOutput& text : texts) {
     for (const TokenId token :
          std::span(text.tokens).subspan(static_cast<std::size_t>(text.n_prompt))) {
-      ensure(token >= 0 && token < vocab_size, "a token is not in the vocabulary");
+      if (token < 0 || token >= vocab_size)
+        throw Error(ErrorCode::BadInput, "texts: tokens: found " + std::to_string(token) +
+                                             ", expected 0 to " + std::to_string(vocab_size - 1) +
+                                             "; were they written by another target?");
       n[static_cast<std::size_t>(token)]++;
     }
     if (text.ended) end_tokens.push_back(text.tokens.back());
   }
   for (const TokenId token : end_tokens) n[static_cast<std::size_t>(token)] = kEndToken;
-  ensure(std::ranges::count(n, kEndToken) <= count, "count is below the number of end tokens");
+  const auto n_ends = std::ranges::count(n, kEndToken);
+  if (n_ends > count)
+    throw Error(ErrorCode::BadInput, "output_tokens: found " + std::to_string(count) +
+                                         ", expected at least the " + std::to_string(n_ends) +
+                                         " end tokens of the texts");
   std::vector<TokenId> ids(n.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto more_frequent = [&](TokenId a, TokenId b) {

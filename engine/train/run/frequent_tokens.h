@@ -13,7 +13,7 @@ namespace engine {
 /// @param texts  prompts are not counted
 /// @param count  1 to vocab_size, and at least the number of end tokens that occur
 /// @return  [count], ascending ids
-/// @throws ContractError  if count or a token is out of range
+/// @throws Error(BadInput)  if a token is out of range, or if there are more end tokens than `count`
 std::vector<TokenId> frequent_tokens(std::span<const OwnOutput> texts, int vocab_size, int count);
 
 }  // namespace engine

@@ -83,10 +83,6 @@ void check_whole(const TrainRecipe& r, const std::string& path) {
     refuse("mixture, own_outputs: give exactly one of them");
   if (r.shares_embedding && r.own_outputs.count == 0)
     refuse("shares_embedding: needs own_outputs, the texts of the target");
-  if (r.own_outputs.chat && !r.shares_embedding)
-    refuse(
-        "own_outputs: chat: found true, expected false; only a draft with shares_embedding trains "
-        "on chats");
   if (r.shares_embedding && r.probe_minutes > 0)
     refuse("probe_minutes: found a draft without an embedding, expected 0");
   if (r.tokens == 0 && r.minutes == 0) refuse("tokens, minutes: one of them must be above 0");
@@ -105,6 +101,10 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
   fields.read("target", r.target);
   fields.find("about");
   read_sharing(fields, path, r);
+  if (r.own_outputs.chat && !r.shares_embedding)
+    throw Error(ErrorCode::BadInput, path +
+                                         ": own_outputs: chat: found true, expected false; only a "
+                                         "draft with shares_embedding trains on chats");
   const json* model = fields.find("model");
   if (model && r.shares_embedding)
     throw Error(ErrorCode::BadInput,

@@ -106,7 +106,8 @@ TEST_F(WindowModels, draft_without_an_embedding_names_its_target) {
   models.wait_and_take();
   ASSERT_EQ(found.models.size(), 1u);
   EXPECT_EQ(found.models[0].shares_with, "big");
-  EXPECT_EQ(found.models[0].unavailable, "a draft of big: choose that model and this as its draft");
+  EXPECT_EQ(found.models[0].unavailable,
+            "a draft of big: choose big as the model and this as its draft");
 }
 
 TEST_F(WindowModels, model_of_the_command_line_keeps_its_found_name) {

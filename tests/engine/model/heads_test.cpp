@@ -601,7 +601,7 @@ TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
 
 TEST(ChimeraHeads, heads_scaled_with_their_target_give_the_same_bits) {
   const ModelFiles target = target_files();
-  std::vector<HeadsConfig> forms = output_forms(chimera_config());
+  std::vector<HeadsConfig> forms{chimera_config(), with_target_output(chimera_config(), true)};
   forms.push_back(chimera_config());
   forms.back().own_embedding = true;
   for (const HeadsConfig& config : forms) {

@@ -183,8 +183,9 @@ TEST_F(SharingDraft, that_does_not_fit_is_refused) {
               testing::HasSubstr("config.json: vocab_size: found 299, expected 300 as in"));
   write_file(config, good);
   write_draft(draft_dir_.path(), {4, 9, 9});
-  EXPECT_THAT(refused(draft_dir_.path()),
-              testing::HasSubstr("tensor \"output_tokens\": element 2: found 9, expected an ascending"));
+  EXPECT_THAT(
+      refused(draft_dir_.path()),
+      testing::HasSubstr("tensor \"output_tokens\": element 2: found 9, expected an ascending"));
   write_draft(draft_dir_.path(), {4, 300});
   EXPECT_THAT(refused(draft_dir_.path()),
               testing::HasSubstr("tensor \"output_tokens\": element 1: found 300, expected an"));
