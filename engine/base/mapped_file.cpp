@@ -152,7 +152,7 @@ void MappedFile::check() const {
   if (fstat(fd_, &info) != 0) refuse_errno(path_, errno);
   if (static_cast<std::size_t>(info.st_size) != size_) {
     refuse(
-        path_, fmt::format("byte {}", std::min<std::size_t>(size_, info.st_size)),
+        path_, fmt::format("byte {}", std::min(size_, static_cast<std::size_t>(info.st_size))),
         fmt::format("a file of {} bytes", info.st_size),
         fmt::format("the {} bytes it had when it was opened; it was changed while in use", size_));
   }

@@ -333,7 +333,8 @@ Tensor SafetensorsFile::read(const std::string& name) const {
   const std::size_t begin = data_begin_ + static_cast<std::size_t>(entry->begin);
   const std::size_t end = data_begin_ + static_cast<std::size_t>(entry->end);
   const void* data = file_->bytes().data() + begin;
-  if (reinterpret_cast<std::uintptr_t>(data) % kernels::bytes_of(*element) != 0) {
+  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<unsigned>(kernels::bytes_of(*element)) !=
+      0) {
     // The data are copied, because they are misaligned if the header's length is no multiple of the
     // alignment.
     const auto copy = std::make_shared<std::vector<std::byte>>(end - begin);

@@ -182,6 +182,7 @@ class GgufReader {
       definition_.normalizer.add(PrependText{std::string(kSpaceSymbol)});
       definition_.decoding.first = BpeDecoding::First::OneSpace;
     }
+    matches_normalized_ = !add_space;
     set_byte_fallback();
     add_special(true);
   }
@@ -305,6 +306,7 @@ class GgufReader {
       token.id = id;
       token.content = text;
       token.special = is_special;
+      token.normalized = matches_normalized_ && !is_special;
       token.rstrip = rstrip && std::ranges::find(kKeepSpace, text) == kKeepSpace.end();
       definition_.added.push_back(std::move(token));
     }
@@ -325,6 +327,9 @@ class GgufReader {
   std::vector<int> types_;       // [n_tokens]
   std::unordered_map<std::string_view, TokenId> ids_;  // views of the file
   std::optional<TokenId> unknown_;
+  // User-defined tokens match after spaces became kSpaceSymbol, as in SentencePiece (Gemma's runs of
+  // spaces). Not if a space is put before texts: it would be put before these tokens too.
+  bool matches_normalized_ = false;
 };
 
 }  // namespace

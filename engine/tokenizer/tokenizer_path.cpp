@@ -41,11 +41,12 @@ bool is_tekken(const std::string& path) {
   return fs::path(path).filename().string().starts_with("tekken");
 }
 
-/// Reads the tokenizer from a file that is not a SentencePiece model.
+/// Reads the tokenizer from a file that is not a SentencePiece model. `begin`: its first bytes.
 BpeDefinition definition_of(const std::string& path,
+                            const std::string& begin,
                             const FileLimits& limits,
                             std::vector<std::string>& notices) {
-  if (looks_like_tiktoken(beginning_of(path))) return read_tiktoken(path, limits);
+  if (looks_like_tiktoken(begin)) return read_tiktoken(path, limits);
   if (is_tekken(path)) return read_tekken(path, limits);
   return read_tokenizer_json(path, limits, notices);
 }
@@ -103,7 +104,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
     note_other_size(directory, *tokenizer, limits, notices);
     return tokenizer;
   }
-  BpeDefinition definition = definition_of(file, limits, notices);
+  BpeDefinition definition = definition_of(file, beginning_of(file), limits, notices);
   apply_settings(read_tokenizer_settings(directory, limits, notices), file, definition);
   return make_bpe_tokenizer(std::move(definition));
 }
@@ -119,7 +120,7 @@ std::shared_ptr<const Tokenizer> open_tokenizer_at(const std::string& path,
   const std::size_t first = begin.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   const bool is_json = first != std::string::npos && begin[first] == '{';
   if (is_json || looks_like_tiktoken(begin))
-    return make_bpe_tokenizer(definition_of(path, limits, notices));
+    return make_bpe_tokenizer(definition_of(path, begin, limits, notices));
   SentencePieceOptions options;
   options.limits = limits;
   return open_sentencepiece(path, options);

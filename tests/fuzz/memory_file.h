@@ -10,20 +10,14 @@
 
 namespace engine::test {
 
-/// A file without a folder; its path is valid in this process while the object lives.
-class MemoryFile {
- public:
-  MemoryFile(const std::uint8_t* data, std::size_t size) : fd_(memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (fd_ < 0 || write(fd_, data, size) != static_cast<ssize_t>(size))
-      throw std::runtime_error("memfd: no file in memory");
-  }
-  ~MemoryFile() { close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
+/// Replaces the content of this process's only file in memory, which has no folder. The path remains valid.
+inline const std::string& file_in_memory(const std::uint8_t* data, std::size_t size) {
+  static const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+  static const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const bool is_written = ftruncate(fd, static_cast<off_t>(size)) == 0 &&
+                          pwrite(fd, data, size, 0) == static_cast<ssize_t>(size);
+  if (!is_written) throw std::runtime_error("memfd: no file in memory");
+  return path;
+}
 
 }  // namespace engine::test

@@ -1,6 +1,7 @@
 #include "tests/fuzz/targets.h"
 
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/tokenizer/gguf_tokenizer.h"
 #include "engine/tokenizer/tokenizer_path.h"
 #include "kernels/error.h"
 #include "tests/fuzz/memory_file.h"
@@ -26,10 +28,10 @@ void use(const Tokenizer& tokenizer) {
 }
 
 void open_tokenizer_file(const std::uint8_t* data, std::size_t size) {
-  const MemoryFile file(data, size);
+  const std::string& path = file_in_memory(data, size);
   try {
     std::vector<std::string> notices;
-    use(*open_tokenizer_at(file.path(), {}, notices));
+    use(*open_tokenizer_at(path, {}, notices));
   } catch (const kernels::Error&) {
     return;
   }
@@ -60,19 +62,21 @@ void decode_all(const GgufFile& file) {
 }  // namespace
 
 void fuzz_gguf(const std::uint8_t* data, std::size_t size) {
-  const MemoryFile file(data, size);
+  const std::string& path = file_in_memory(data, size);
+  std::shared_ptr<const GgufFile> file;
   try {
-    decode_all(*GgufFile::open(file.path()));
+    file = GgufFile::open(path);
+    decode_all(*file);
   } catch (const kernels::Error&) {
     return;  // the readers below open the file in the same way
   }
   try {
     std::vector<std::string> notices;
-    use(*open_tokenizer_at(file.path(), {}, notices));
+    use(*open_gguf_tokenizer(*file, {}, notices));
   } catch (const kernels::Error&) {
   }
   try {
-    read_all(*open_model(file.path(), {.needs_tokenizer = false}).tensors);
+    read_all(*open_model(path, {.needs_tokenizer = false}).tensors);
   } catch (const kernels::Error&) {
   }
 }

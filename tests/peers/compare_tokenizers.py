@@ -3,7 +3,8 @@
 
     compare_tokenizers.py PROGRAM llama.cpp DIR      DIR: llama.cpp's models/, whose ggml-vocab-*.gguf have texts (.inp) and ids (.out)
     compare_tokenizers.py PROGRAM gguf FILE..        the vocabulary and merges of a GGUF file in Hugging Face's tokenizers, with the
-                                                     pre-tokeniser that its tokenizer.ggml.pre names; also the tokenizer.json that this gives
+                                                     pre-tokeniser that its tokenizer.ggml.pre names; also the tokenizer.json that this gives.
+                                                     Vocabularies with scores (tokenizer.ggml.model llama) in sentencepiece
     compare_tokenizers.py PROGRAM tiktoken FILE..    tiktoken with Llama 3's, Llama 4's, Qwen's or Mistral's vocabulary (tekken*.json)
     compare_tokenizers.py PROGRAM sentencepiece FILE..
 
@@ -71,7 +72,7 @@ def ours(path, all_texts, special=False):
                              capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(run.stderr)
-    return [json.loads(line)["tokens"] for line in run.stdout.splitlines()]
+    return [json.loads(line)["tokens"] for line in run.stdout.split("\n") if line]  # pieces may contain other line ends
 
 
 def compare(name, all_texts, found, expected):
@@ -103,6 +104,9 @@ def compare_gguf(path):
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
     fields = GGUFReader(path).fields
+    if fields["tokenizer.ggml.model"].contents() == "llama":
+        compare_scores(path, {key[len("tokenizer.ggml."):]: field.contents() for key, field in fields.items() if key.startswith("tokenizer.ggml.")})
+        return
     pre = fields["tokenizer.ggml.pre"].contents()
     tokens, types = (fields["tokenizer.ggml." + name].contents() for name in ("tokens", "token_type"))
     merges = [tuple(merge.split(" ", 1)) for merge in fields["tokenizer.ggml.merges"].contents()]
@@ -120,6 +124,25 @@ def compare_gguf(path):
         compare(f"{path} as tokenizer.json", all_texts, ours(folder + "/tokenizer.json", all_texts), expected)
 
 
+def compare_scores(path, fields):
+    from sentencepiece import sentencepiece_model_pb2
+
+    model = sentencepiece_model_pb2.ModelProto()
+    unknown = fields.get("unknown_token_id", 0)
+    for id, (text, score, kind) in enumerate(zip(fields["tokens"], fields["scores"], fields["token_type"])):
+        kind = 2 if id == unknown else 3 if kind == 2 else kind
+        model.pieces.add(piece=text.replace(" ", "▁") if kind == 4 else text, score=score, type=kind)
+    trainer, rules = model.trainer_spec, model.normalizer_spec
+    trainer.model_type, trainer.byte_fallback, trainer.vocab_size = 2, True, len(model.pieces)
+    trainer.unk_id, trainer.pad_id = unknown, -1
+    trainer.bos_id, trainer.eos_id = fields["bos_token_id"], fields["eos_token_id"]
+    rules.name, rules.add_dummy_prefix, rules.remove_extra_whitespaces = "identity", bool(fields.get("add_space_prefix", True)), False
+    with tempfile.NamedTemporaryFile(suffix=".model") as file:
+        file.write(model.SerializeToString())
+        file.flush()
+        compare_sentencepiece(file.name, path)
+
+
 def compare_tiktoken(path):
     import tiktoken
 
@@ -134,17 +157,18 @@ def compare_tiktoken(path):
         ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, pathlib.Path(path).read_bytes().splitlines())}
         pattern, nfc = TIKTOKEN[len(ranks)]
     encoding = tiktoken.Encoding("file", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-    all_texts = texts()
+    # Qwen's added tokens that are not special become ids in every text, as in Hugging Face's tokenizers.
+    all_texts = [text for text in texts() if "<think>" not in text and "<tool_call>" not in text]
     read = [unicodedata.normalize("NFC", text) if nfc else text for text in all_texts]
     compare(path, all_texts, ours(path, all_texts), [[first + id for id in encoding.encode_ordinary(text)] for text in read])
 
 
-def compare_sentencepiece(path):
+def compare_sentencepiece(path, ours_path=None):
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=path)
     all_texts = texts()
-    compare(path, all_texts, ours(path, all_texts), [processor.encode(text) for text in all_texts])
+    compare(ours_path or path, all_texts, ours(ours_path or path, all_texts), [processor.encode(text) for text in all_texts])
 
 
 KINDS = {"llama.cpp": compare_llama_cpp, "gguf": compare_gguf, "tiktoken": compare_tiktoken, "sentencepiece": compare_sentencepiece}

@@ -133,6 +133,19 @@ TEST_F(GgufTokenizer, scores_decide_the_merges_of_sentencepiece) {
   EXPECT_THAT(open(v)->encode(" ab", false), ElementsAre(kSpaceAb));
 }
 
+TEST_F(GgufTokenizer, user_defined_spaces_match_both_forms_of_a_space) {
+  Vocabulary v = sentencepiece();
+  v.tokens.push_back("  ");
+  v.types.push_back(4);
+  v.scores.push_back(0);
+  v.flags = {{"add_space_prefix", false}};
+  const TokenId two = kSpaceAb + 1;
+  EXPECT_THAT(open(v)->encode("a  b", false), ElementsAre(kA, two, kB));
+  EXPECT_THAT(open(v)->encode("a\u2581\u2581b", false), ElementsAre(kA, two, kB));
+  EXPECT_THAT(open(v)->encode("a   b", false), ElementsAre(kA, two, kSpace, kB));
+  EXPECT_EQ(open(v)->decode(std::vector<TokenId>{kA, two, kB}), "a  b");
+}
+
 TEST_F(GgufTokenizer, equal_scores_merge_the_leftmost_pair) {
   Vocabulary v = sentencepiece();
   v.tokens.back() = "x";
@@ -216,8 +229,12 @@ TEST_F(GgufTokenizer, refuses_arrays_of_other_types_or_lengths) {
 
 TEST_F(GgufTokenizer, refuses_unknown_models_and_patterns) {
   Vocabulary v;
-  v.model = "bert";
-  EXPECT_THAT(refused(v), HasSubstr("found \"bert\", expected \"gpt2\", \"llama\" or \"gemma4\""));
+  for (const char* const model : {"bert", "t5"}) {  // GG30: only t5 has a precompiled_charsmap
+    v.model = model;
+    EXPECT_THAT(refused(v), HasSubstr(fmt::format("found \"{}\", expected \"gpt2\", "
+                                                  "\"llama\" or \"gemma4\"",
+                                                  model)));
+  }
   v.model = "";
   EXPECT_THAT(refused(v), HasSubstr("\"tokenizer.ggml.model\": found none"));
   v.model = "gpt2";
