@@ -51,8 +51,8 @@ std::string why_other_load(const engine::Timeline& timeline,
   const double own = processor_share(timeline, run), of = processor_share(timeline, baseline);
   if (own < 0 || of < 0 || std::min(own, of) >= kLeastRatio * std::max(own, of)) return "";
   return fmt::format(
-      "run {} got {} of its processor time, this run {}: other programs loaded the machine "
-      "differently. Run plain decoding again.",
+      "run {} used {} of the processor, this run {}: the machine may have been loaded differently. "
+      "Run plain decoding again.",
       baseline.id(), percent(of), percent(own));
 }
 
