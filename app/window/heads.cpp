@@ -10,6 +10,7 @@
 #include "app/cli/paths.h"
 #include "app/commands/generation.h"
 #include "engine/checkpoint/found/found_heads.h"
+#include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/option_trees.h"
@@ -21,6 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr engine::HeadsKind kKinds[] = {engine::HeadsKind::Medusa, engine::HeadsKind::Chimera};
+
+// The name of heads in the catalog: that of the directory for bundled ones, else the whole path.
+std::string name_in_catalog(const fs::path& directory) {
+  const bool is_bundled = directory.parent_path() == fs::path(assets_dir()) / "models";
+  return is_bundled ? directory.filename().string() : directory.string();
+}
 
 // Adds the heads in a directory, if it contains any.
 void add_one(ui::Catalog& catalog,
@@ -116,11 +123,10 @@ std::map<std::string, std::string> compare_with_heads(ui::CatalogModel& model,
     for (const engine::HeadsKind kind : kKinds) {
       const std::string named = engine::heads_of_card(model.path, kind, options.limits);
       const std::string name =
-          named.empty() ? fs::path(engine::find_heads(files.name, kind, {assets_dir() + "/models"},
-                                                      options.limits))
-                              .filename()
-                              .string()
-                        : named;
+          named.empty()
+              ? name_in_catalog(engine::find_heads(
+                    files.name, kind, engine::heads_folders(assets_dir()), options.limits))
+              : named;
       if (!name.empty()) model.heads[engine::name_of(kind)] = name;
     }
   } catch (const kernels::Error&) {
@@ -146,13 +152,16 @@ void add_tree_notes(ui::Catalog& catalog) {
 void add_heads(ui::Catalog& catalog, const fs::path& folder, const ModelOptions& options) {
   for (const std::string& given : options.heads)
     add_one(catalog, given, engine::find_model(given, assets_dir()), options.limits);
-  std::error_code error;
-  std::vector<fs::path> directories;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory()) directories.push_back(entry.path());
-  std::ranges::sort(directories);
-  for (const fs::path& directory : directories)
-    add_one(catalog, directory.filename().string(), directory.string(), options.limits);
+  for (const fs::path& place : {folder, fs::path(engine::models_data_folder())}) {
+    std::error_code error;
+    std::vector<fs::path> directories;
+    for (const auto& entry : fs::directory_iterator(place, error))
+      if (entry.is_directory()) directories.push_back(entry.path());
+    std::ranges::sort(directories);
+    for (const fs::path& directory : directories)
+      add_one(catalog, place == folder ? directory.filename().string() : directory.string(),
+              directory.string(), options.limits);
+  }
   for (ui::CatalogModel& model : catalog.models)
     if (model.unavailable.empty())
       note_unfit(catalog, model.name, compare_with_heads(model, catalog.heads, options));

@@ -132,18 +132,10 @@ HeadsConfig read_heads_config(const std::string& path,
   return config;
 }
 
-/// The output matrix of a head of its own.
-std::string own_output_name(const HeadsConfig& c, int head) {
-  return c.kind == HeadsKind::Medusa ? fmt::format("{}.{}.weight", head, c.n_layers)
-                                     : fmt::format("heads.{}.weight", head);
-}
-
 /// Reads the tokens that the heads rank, which the target must have. Refuses tensors that do not fit the member "output".
 void read_outputs(HeadsFiles& files, const WeightFiles& weights, const ModelFiles* target) {
   HeadsConfig& c = files.config;
-  const int n_tokens = target && target->tokenizer
-                           ? std::min(target->tokenizer->vocab_size(), c.vocab_size)
-                           : c.vocab_size;
+  const int n_tokens = target ? n_tokens_of(*target) : c.vocab_size;
   for (const auto& file : weights.files) {
     if (const TensorEntry* entry = file->find(kOutputTokens)) {
       if (!c.target_output)
@@ -196,6 +188,11 @@ void check_tensors(HeadsFiles& files, const WeightFiles& weights) {
 }
 
 }  // namespace
+
+std::string own_output_name(const HeadsConfig& c, int head) {
+  return c.kind == HeadsKind::Medusa ? fmt::format("{}.{}.weight", head, c.n_layers)
+                                     : fmt::format("heads.{}.weight", head);
+}
 
 const char* name_of(HeadsKind kind) {
   return kind == HeadsKind::Medusa ? "medusa" : "chimera";

@@ -59,6 +59,8 @@ struct HeadsConfig {
 /// Chimera's encoder, one transformer block, as a model of one layer.
 ModelConfig encoder_of(const HeadsConfig& config);
 
+/// The name of a head's own output matrix.
+std::string own_output_name(const HeadsConfig& config, int head);
 /// The weights of draft heads with their shapes, in a fixed order, without matrices of the target.
 std::vector<TensorSpec> tensors_of(const HeadsConfig& config);
 /// All tensors that loading reads: those of tensors_of() and the target's output matrix, if shared.

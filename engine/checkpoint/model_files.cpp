@@ -334,6 +334,11 @@ void apply_adapter(ModelFiles& files, const std::string& folder, const FileLimit
 
 }  // namespace
 
+int n_tokens_of(const ModelFiles& files) {
+  const int rows = files.config.vocab_size;
+  return files.tokenizer ? std::min(files.tokenizer->vocab_size(), rows) : rows;
+}
+
 ModelFiles open_model(const std::string& path, const OpenOptions& options) {
   const auto [base, adapter] = split_adapter(path);
   ModelFiles files =

@@ -39,6 +39,9 @@ struct ModelFiles {
   std::vector<std::string> notices;
 };
 
+/// The number of tokens that a model may choose: those of its tokenizer that have a row.
+int n_tokens_of(const ModelFiles& files);
+
 /// The type of most weights, for people: "bf16", "Q4_1".
 inline std::string stored_type_name(const ModelFiles& files) {
   return files.quantised ? files.stored_type : kernels::name_of(files.stored_dtype);

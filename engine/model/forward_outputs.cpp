@@ -1,4 +1,5 @@
 #include "engine/model/forward_outputs.h"
+#include "engine/checkpoint/shared/output_tokens.h"
 
 #include <algorithm>
 #include <cmath>
@@ -59,7 +60,7 @@ void ForwardOutputs::collect(std::span<const BatchItem> items,
     collect_picks(items, plan, outputs);
   if (plan.n_picked() > 0 && wants.n_top > 0) collect_top(items, plan, wants.n_top, outputs);
   if (plan.n_picked() > 0 && wants.logits && !output_tokens_.empty())
-    collect_cut_logits(items, plan, outputs);
+    scatter_logits(items, plan, outputs);
   if (has_verify_request(items)) distributions_.deliver_verified(items, outputs);
   if (plan.n_picked() > 0 && wants.row_p) collect_row_p();
 }
@@ -112,12 +113,10 @@ void ForwardOutputs::describe_picks(std::span<const BatchItem> items, const Forw
 // The history has columns of logits. A token without a column is left out.
 void ForwardOutputs::add_to_history(TokenId token) {
   if (output_tokens_.empty()) return history_.push_back(token);
-  const auto at = std::ranges::lower_bound(output_tokens_, token);
-  if (at != output_tokens_.end() && *at == token)
-    history_.push_back(static_cast<std::int32_t>(at - output_tokens_.begin()));
+  if (const auto row = output_row(output_tokens_, token)) history_.push_back(*row);
 }
 
-void ForwardOutputs::check_cut(std::span<const BatchItem> items, Wants wants) const {
+void ForwardOutputs::check_output_tokens(std::span<const BatchItem> items, Wants wants) const {
   if (output_tokens_.empty()) return;
   ensure(!wants.draws && !wants.row_p && !has_verify_request(items),
          "forward: a model with output_tokens cannot draw, verify or report rows");
@@ -134,7 +133,7 @@ void ForwardOutputs::request_tokens(std::span<const BatchItem> items,
                                     const float* logits,
                                     std::vector<StepOutput>& outputs) {
   describe_picks(items, plan);
-  check_cut(items, wants);
+  check_output_tokens(items, wants);
   const int n_rows = plan.n_picked();
   const DeviceLogits device_logits{device_, logits, n_columns_, n_valid_columns_,
                                    pick_rows_.data()};
@@ -192,14 +191,14 @@ void ForwardOutputs::request_row_p(std::span<const BatchItem> items,
               logit_of_row_.data());
 }
 
-// Downloads the logits without the columns of padding tokens, or those of all output tokens to cut_logits_.
+// Downloads the logits without the columns of padding tokens, or those of all output tokens to column_logits_.
 void ForwardOutputs::request_logits(std::span<const BatchItem> items,
                                     const ForwardPlan& plan,
                                     const float* logits,
                                     std::vector<StepOutput>& outputs) {
   const auto width = static_cast<std::size_t>(n_valid_);
-  const auto n_cut = output_tokens_.size();
-  cut_logits_.resize(static_cast<std::size_t>(plan.n_picked()) * n_cut);
+  const auto n_outputs = output_tokens_.size();
+  column_logits_.resize(static_cast<std::size_t>(plan.n_picked()) * n_outputs);
   row_to_.assign(static_cast<std::size_t>(plan.n_picked()), nullptr);
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].pick_rows) continue;
@@ -207,7 +206,8 @@ void ForwardOutputs::request_logits(std::span<const BatchItem> items,
     outputs[i].logits.assign(n_rows * width, -std::numeric_limits<float>::infinity());
     for (std::size_t r = 0; r < n_rows; r++) {
       const std::size_t row = static_cast<std::size_t>(plan.row_begin(i)) + r;
-      row_to_[row] = n_cut > 0 ? &cut_logits_[row * n_cut] : &outputs[i].logits[r * width];
+      row_to_[row] =
+          n_outputs > 0 ? &column_logits_[row * n_outputs] : &outputs[i].logits[r * width];
     }
   }
   ops_.download_rows(device_, row_to_.data(), logits, kFloatBytes * n_valid_columns_,
@@ -291,15 +291,16 @@ void ForwardOutputs::collect_top(std::span<const BatchItem> items,
   }
 }
 
-void ForwardOutputs::collect_cut_logits(std::span<const BatchItem> items,
-                                        const ForwardPlan& plan,
-                                        std::vector<StepOutput>& outputs) const {
-  const std::size_t width = static_cast<std::size_t>(n_valid_), n_cut = output_tokens_.size();
+void ForwardOutputs::scatter_logits(std::span<const BatchItem> items,
+                                    const ForwardPlan& plan,
+                                    std::vector<StepOutput>& outputs) const {
+  const std::size_t width = static_cast<std::size_t>(n_valid_), n_outputs = output_tokens_.size();
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].pick_rows) continue;
     for (std::size_t r = 0; r < items[i].tree->token.size(); r++) {
-      const float* from = &cut_logits_[(static_cast<std::size_t>(plan.row_begin(i)) + r) * n_cut];
-      for (std::size_t column = 0; column < n_cut; column++)
+      const float* from =
+          &column_logits_[(static_cast<std::size_t>(plan.row_begin(i)) + r) * n_outputs];
+      for (std::size_t column = 0; column < n_outputs; column++)
         outputs[i].logits[r * width + static_cast<std::size_t>(output_tokens_[column])] =
             from[column];
     }

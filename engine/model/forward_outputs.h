@@ -84,10 +84,10 @@ class ForwardOutputs {
 
   void add_to_history(TokenId token);
   /// Checks that a model with output tokens gets only requests that it supports.
-  void check_cut(std::span<const BatchItem> items, Wants wants) const;
-  void collect_cut_logits(std::span<const BatchItem> items,
-                          const ForwardPlan& plan,
-                          std::vector<StepOutput>& outputs) const;
+  void check_output_tokens(std::span<const BatchItem> items, Wants wants) const;
+  void scatter_logits(std::span<const BatchItem> items,
+                      const ForwardPlan& plan,
+                      std::vector<StepOutput>& outputs) const;
   /// The token of a column of logits.
   TokenId token_of(int column) const {
     return output_tokens_.empty() || column < 0 ? column
@@ -118,7 +118,7 @@ class ForwardOutputs {
   std::vector<RowP> row_p_;             // rows whose probability is reported
   std::vector<std::int64_t> logit_at_;  // [row_p_] index of the row's own logit in its parent's row
   std::vector<float> logit_of_row_;     // [row_p_] that logit
-  std::vector<float> cut_logits_;       // [n_picked, output tokens]; empty without output tokens
+  std::vector<float> column_logits_;    // [n_picked, output tokens]; empty without output tokens
   std::vector<void*> row_to_;           // host addresses for one download
   DeviceSampling distributions_;
 };

@@ -1,4 +1,5 @@
 #include "engine/model/head_rows.h"
+#include "engine/checkpoint/shared/output_tokens.h"
 
 #include <algorithm>
 #include <limits>
@@ -27,8 +28,7 @@ OutputTokens::OutputTokens(const HeadsConfig& config, int n_tokens)
       n_rows_(config.n_outputs()),
       n_valid_(n_tokens),
       tokens_(config.output_tokens) {
-  if (!tokens_.empty())
-    n_valid_ = static_cast<int>(std::ranges::lower_bound(tokens_, n_tokens) - tokens_.begin());
+  if (!tokens_.empty()) n_valid_ = n_output_rows(tokens_, n_tokens);
 }
 
 std::vector<float> OutputTokens::download(kernels::Device& device,

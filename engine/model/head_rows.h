@@ -20,7 +20,7 @@ kernels::DeviceBuffer on_device(kernels::Device& device, std::span<const float> 
 std::vector<float> download_rows(
     kernels::Device& device, const float* rows, std::int64_t stride, int n_rows, int n);
 
-/// The tokens of the rows of an output matrix.
+/// Maps the rows of an output matrix to tokens.
 class OutputTokens {
  public:
   /// @param n_tokens  tokens that may be proposed: ids below it

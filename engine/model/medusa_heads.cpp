@@ -70,7 +70,7 @@ PackedMedusa::PackedMedusa(kernels::Device& device,
       head.layers.push_back(std::move(layer));
     }
     if (!c_.target_output) {
-      const std::string output = fmt::format("{}.{}.weight", k, c_.n_layers);
+      const std::string output = own_output_name(c_, k);
       head.output = pack_matrix(device, tensors.read(output), options.dtype);
     }
     heads_.push_back(std::move(head));

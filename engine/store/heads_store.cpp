@@ -16,12 +16,6 @@
 namespace engine {
 namespace {
 
-/// The target's vocabulary size, which limits the tokens that heads may propose.
-int n_tokens_of(const ModelFiles& target) {
-  const int rows = target.config.vocab_size;
-  return target.tokenizer ? std::min(target.tokenizer->vocab_size(), rows) : rows;
-}
-
 /// Until the end of the scope, the store's memory checks reserve room for models that are loaded
 /// later.
 class ReservedMemory {
@@ -61,8 +55,7 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
   const std::string named = heads_of_card(target.path, kind, limits);
   if (!named.empty())
     return find_model(beside_or_named(target.path, named, assets_dir_), assets_dir_);
-  const std::string found =
-      find_heads(target.name, kind, {assets_dir_ + "/models", models_data_folder()}, limits);
+  const std::string found = find_heads(target.name, kind, heads_folders(assets_dir_), limits);
   if (!found.empty()) return found;
   throw Error(
       ErrorCode::Usage,

@@ -84,19 +84,13 @@ MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options, kernels:
   return plan;
 }
 
-/// Number of tokens that a model may choose, as in its forward.
-int vocab_size_of(const ModelFiles& files) {
-  const int rows = files.config.vocab_size;
-  return files.tokenizer ? std::min(files.tokenizer->vocab_size(), rows) : rows;
-}
-
 /// Checks that draft and target have the same vocabulary, because token ids would otherwise mean
 /// different tokens.
 /// @throws Error(Usage)  naming both sizes or the first token that differs
 void refuse_other_vocabulary(const std::string& decoder,
                              const ModelFiles& target,
                              const ModelFiles& draft) {
-  const int n_target = vocab_size_of(target), n_draft = vocab_size_of(draft);
+  const int n_target = n_tokens_of(target), n_draft = n_tokens_of(draft);
   const std::string names =
       fmt::format("{}: draft model {} for {}", decoder, draft.name, target.name);
   if (n_target != n_draft) {
@@ -483,7 +477,7 @@ std::optional<TokenId> bos_of(const ModelFiles& files) {
 /// The first token that is special in only one of the two vocabularies.
 std::optional<TokenId> first_special_to_one(const ModelFiles& target, const ModelFiles& draft) {
   if (!target.tokenizer || !draft.tokenizer) return std::nullopt;
-  const int n = std::min(vocab_size_of(target), vocab_size_of(draft));
+  const int n = std::min(n_tokens_of(target), n_tokens_of(draft));
   for (TokenId id = 0; id < n; id++)
     if (target.tokenizer->is_special(id) != draft.tokenizer->is_special(id)) return id;
   return std::nullopt;

@@ -80,8 +80,8 @@ void Autosave::discard() {
   recorder_.reset();
 }
 
-std::vector<LeftSession> left_sessions(const fs::path& folder) {
-  std::vector<LeftSession> left;
+std::vector<UnsavedSession> unsaved_sessions(const fs::path& folder) {
+  std::vector<UnsavedSession> left;
   if (folder.empty()) return left;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -102,17 +102,17 @@ std::vector<LeftSession> left_sessions(const fs::path& folder) {
       // A running window writes this file or offers it.
     }
   }
-  std::ranges::sort(left, std::greater<>(), &LeftSession::changed);
+  std::ranges::sort(left, std::greater<>(), &UnsavedSession::changed);
   return left;
 }
 
-void remove_left(const LeftSession& session) {
+void remove_session(const UnsavedSession& session) {
   std::error_code ignored;  // a file that cannot be removed is offered again
   fs::remove(session.path, ignored);
   fs::remove(notes_path(session.path), ignored);
 }
 
-std::string words_of(const LeftSession& session) {
+std::string description_of(const UnsavedSession& session) {
   return fmt::format("the session of {} ({} kB)", local_time(session.changed, "%d %b %H:%M"),
                      with_commas(static_cast<std::int64_t>((session.n_bytes + 999) / 1000)));
 }

@@ -45,7 +45,7 @@ class Autosave {
 };
 
 /// A session that an earlier window did not save.
-struct LeftSession {
+struct UnsavedSession {
   std::string path;
   std::time_t changed = 0;  // when its last event was written
   std::uintmax_t n_bytes = 0;
@@ -53,10 +53,10 @@ struct LeftSession {
 };
 
 /// Returns the sessions in a folder that no running window writes, newest first.
-std::vector<LeftSession> left_sessions(const std::filesystem::path& folder);
+std::vector<UnsavedSession> unsaved_sessions(const std::filesystem::path& folder);
 /// Removes the files of a session.
-void remove_left(const LeftSession& session);
+void remove_session(const UnsavedSession& session);
 /// Returns "the session of 27 Nov 17:42 (1,300 kB)".
-std::string words_of(const LeftSession& session);
+std::string description_of(const UnsavedSession& session);
 
 }  // namespace ui

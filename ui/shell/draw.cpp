@@ -153,7 +153,7 @@ void Shell::draw(double seconds) {
   draw_top_bar(c);
   const float bars =
       draw_exporting_bar(draw_saving_bar(draw_reading_bar(c, main->Pos.y + px(kTopBar))));
-  const float reports = draw_damage_bar(draw_left_bar(draw_late_bar(bars)));
+  const float reports = draw_damage_bar(draw_restore_bar(draw_late_bar(bars)));
   const float top = draw_failure_bar(c, draw_saved_bar(reports));
   draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
   draw_status_bar(c);

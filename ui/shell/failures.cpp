@@ -187,19 +187,20 @@ float Shell::draw_saved_bar(float top) {
 }
 
 // Offers the newest session that an earlier window did not save.
-float Shell::draw_left_bar(float top) {
-  if (left_.empty() || screen_ != Screen::Welcome) return top;
-  begin_report_bar("##left", top, "Restore " + words_of(left_.front()) + ", which was not saved",
+float Shell::draw_restore_bar(float top) {
+  if (unsaved_sessions_.empty() || screen_ != Screen::Welcome) return top;
+  begin_report_bar("##left", top,
+                   "Restore " + description_of(unsaved_sessions_.front()) + ", which was not saved",
                    theme().warn);
   if (button("Open###open_left", true, !exports() && !saves(), "a file is being written")) {
-    restored_ = std::move(left_.front());
-    left_.erase(left_.begin());
+    restored_ = std::move(unsaved_sessions_.front());
+    unsaved_sessions_.erase(unsaved_sessions_.begin());
     open(restored_->path);
   }
   ImGui::SameLine(0, px(14));
-  if (!left_.empty() && link("Discard###discard_left")) {
-    remove_left(left_.front());
-    left_.erase(left_.begin());
+  if (!unsaved_sessions_.empty() && link("Discard###discard_left")) {
+    remove_session(unsaved_sessions_.front());
+    unsaved_sessions_.erase(unsaved_sessions_.begin());
   }
   end_report_bar();
   return top + px(kReportBar);

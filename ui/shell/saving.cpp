@@ -70,7 +70,7 @@ void Shell::adopt_saved(const Saving& saved, const std::string& path) {
       shown.source = notes_source_ = path;
       notes_kept_ = saving_notes_;
     }
-    remove_left(*std::exchange(restored_, std::nullopt));
+    remove_session(*std::exchange(restored_, std::nullopt));
   }
 }
 

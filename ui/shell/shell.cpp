@@ -50,8 +50,8 @@ Shell::Shell(const Catalog& catalog,
       folder_(std::move(folder)),
       settings_(load_settings(folder_)),
       autosave_(autosave_folder),
-      left_(left_sessions(autosave_folder)),
-      screen_(left_.empty() ? screen_named(settings_.screen) : Screen::Welcome) {
+      unsaved_sessions_(ui::unsaved_sessions(autosave_folder)),
+      screen_(unsaved_sessions_.empty() ? screen_named(settings_.screen) : Screen::Welcome) {
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read; the file was renamed: " + settings_.why_set_aside);
   add_recent_models();

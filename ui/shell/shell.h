@@ -160,7 +160,7 @@ class Shell {
   /// Handles a request to close the window. @return false if runs are not saved; a sheet then asks the user
   bool may_close();
   /// Returns the sessions that earlier windows did not save, newest first, without those opened or discarded.
-  const std::vector<LeftSession>& left() const { return left_; }
+  const std::vector<UnsavedSession>& unsaved_sessions() const { return unsaved_sessions_; }
   /// Sets if frames are drawn rarely to keep the processor free; the status bar shows this.
   void quiet(bool on) { quiet_ = on; }
 
@@ -202,7 +202,7 @@ class Shell {
   float draw_late_bar(float top);
   void save_and_exit();
   void close_when_stopped();
-  float draw_left_bar(float top);
+  float draw_restore_bar(float top);
   float draw_damage_bar(float top);
   void draw_close_dialog();
   bool shows_sheet() const;
@@ -291,9 +291,9 @@ class Shell {
   Settings settings_;
   std::string settings_kept_;  // the text of the settings as they were saved last
   Autosave autosave_;
-  std::vector<LeftSession> left_;
-  std::optional<LeftSession> restored_;  // the one of them that was opened
-  std::set<engine::RunId> unsaved_;      // live runs with events that no recording of the user has
+  std::vector<UnsavedSession> unsaved_sessions_;
+  std::optional<UnsavedSession> restored_;  // the one of them that was opened
+  std::set<engine::RunId> unsaved_;  // live runs with events that no recording of the user has
   Session session_;
   Selection selection_;
   Playhead playhead_;

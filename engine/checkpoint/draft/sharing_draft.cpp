@@ -154,9 +154,7 @@ void share_embedding(const ModelFiles& target, const WeightFiles& weights, Model
     draft.notices.push_back(fmt::format(
         "{}/config.json: shares_embedding_of is {}, the target is {}: few drafts may be accepted",
         escaped(draft.path), in_quotes(config.shares_embedding_of), target.name));
-  const int n_tokens = target.tokenizer
-                           ? std::min(target.tokenizer->vocab_size(), config.vocab_size)
-                           : config.vocab_size;
+  const int n_tokens = n_tokens_of(target);
   for (const auto& file : weights.files)
     if (const TensorEntry* entry = file->find(kOutputTokens))
       draft.output_tokens = read_output_tokens(*file, *entry, n_tokens);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/base/json.h"
+#include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/shared/model_name.h"
 
 namespace engine {
@@ -25,6 +26,10 @@ std::string base_of_heads(const fs::path& directory, HeadsKind kind, const FileL
 }
 
 }  // namespace
+
+std::vector<std::string> heads_folders(const std::string& assets_dir) {
+  return {assets_dir + "/models", models_data_folder()};
+}
 
 std::string find_heads(std::string_view model,
                        HeadsKind kind,

@@ -9,6 +9,10 @@
 
 namespace engine {
 
+/// The folders where heads are looked for: the bundled models and the data folder.
+/// @param assets_dir  the folder of the bundled files
+std::vector<std::string> heads_folders(const std::string& assets_dir);
+
 /// The directory of the first heads of this kind, by folder and then by name, whose config.json
 /// names this model as base_model_name_or_path (is_same_model()).
 /// @param folders  folders of directories of heads; those that do not exist are skipped

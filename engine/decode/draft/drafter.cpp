@@ -133,8 +133,8 @@ Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
     sampling.temperature = 0;  // the pick is not used, so it needs no noise
     return {.logits = true};
   }
-  const bool picks = sampling.greedy() || model_.output_tokens().empty();
-  if (!settings_.with_distributions && n_children == 1 && picks) return {};
+  const bool model_can_pick = sampling.greedy() || model_.output_tokens().empty();
+  if (!settings_.with_distributions && n_children == 1 && model_can_pick) return {};
   if (!sampling.greedy()) return {.n_ranked = std::max(n_children, kPerturbed)};
   sampling.temperature = 1;
   return {.n_ranked = n_children};

@@ -12,11 +12,6 @@
 namespace engine {
 namespace {
 
-int n_tokens_of(const ModelFiles& target) {
-  const int rows = target.config.vocab_size;
-  return target.tokenizer ? std::min(target.tokenizer->vocab_size(), rows) : rows;
-}
-
 /// The output tokens of the checkpoint to resume; empty: there is none, or it has another number.
 std::vector<TokenId> tokens_of_checkpoint(const SharingFiles& files, const TrainRecipe& recipe) {
   const std::string path = files.out + "/checkpoint.bin";

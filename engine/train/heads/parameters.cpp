@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/types.h"
+#include "engine/checkpoint/shared/output_tokens.h"
 
 namespace engine {
 namespace {
@@ -31,14 +32,8 @@ std::string residual_name(int head, int layer) {
   return std::to_string(head) + "." + std::to_string(layer) + ".linear.weight";
 }
 
-std::string output_name(const HeadsConfig& c, int head) {
-  return c.kind == HeadsKind::Medusa
-             ? std::to_string(head) + "." + std::to_string(c.n_layers) + ".weight"
-             : "heads." + std::to_string(head) + ".weight";
-}
-
 // The last matrix of a head of Chimera that the heads own.
-bool ends_a_head(const HeadsConfig& c, const std::string& name) {
+bool is_last_own_matrix(const HeadsConfig& c, const std::string& name) {
   return name.starts_with("heads.") && !(c.target_output && name.ends_with(".0.weight"));
 }
 
@@ -88,8 +83,7 @@ std::int64_t HeadsLayout::at(const std::string& name) const {
 
 int valid_outputs(const HeadsConfig& c, int n_valid) {
   if (c.output_tokens.empty()) return n_valid;
-  return static_cast<int>(std::ranges::lower_bound(c.output_tokens, n_valid) -
-                          c.output_tokens.begin());
+  return n_output_rows(c.output_tokens, n_valid);
 }
 
 std::vector<float> initial_heads(const HeadsConfig& c,
@@ -110,7 +104,7 @@ std::vector<float> initial_heads(const HeadsConfig& c,
       std::copy(embedding.begin(), embedding.end(), to);
     } else if (drawn && part.shape.size() == 1) {
       std::fill_n(to, part.shape[0], 1.0f);
-    } else if (drawn && !ends_a_head(c, part.name)) {
+    } else if (drawn && !is_last_own_matrix(c, part.name)) {
       const bool into_stream = part.name.find("o_proj") != std::string::npos ||
                                part.name.find("down_proj") != std::string::npos;
       // The encoder of k-grams has no residual path, so its initial weights preserve the scale of
@@ -124,7 +118,7 @@ std::vector<float> initial_heads(const HeadsConfig& c,
     }
   }
   for (int k = 0; !c.target_output && k < c.n_heads; k++)
-    fill_output(parameters.data() + layout.at(output_name(c, k)), output, c,
+    fill_output(parameters.data() + layout.at(own_output_name(c, k)), output, c,
                 c.kind == HeadsKind::Chimera && c.residual);
   return parameters;
 }
@@ -137,7 +131,7 @@ HeadsMatrices::HeadsMatrices(const HeadsConfig& c, const HeadsLayout& layout) {
       residual.back().push_back({layout.at(residual_name(k, j)), c.dim, c.dim});
     const int head_in = !medusa && c.residual ? 2 * c.dim : c.dim;
     if (!c.target_output) {
-      output.push_back({layout.at(output_name(c, k)), c.vocab_size, head_in});
+      output.push_back({layout.at(own_output_name(c, k)), c.vocab_size, head_in});
     } else if (!medusa) {
       const std::string head = "heads." + std::to_string(k);
       first.push_back({layout.at(head + ".0.weight"), c.head_hidden_dim, head_in});

@@ -1,4 +1,5 @@
 #include "engine/train/heads/pass.h"
+#include "engine/checkpoint/shared/output_tokens.h"
 
 namespace engine {
 
@@ -15,9 +16,7 @@ std::vector<std::int32_t> output_rows_of(std::span<const TokenId> tokens,
   std::vector<std::int32_t> rows;
   if (ranked.empty()) return rows;
   for (const TokenId token : tokens) {
-    const auto found = std::ranges::lower_bound(ranked, token);
-    const bool is_ranked = found != ranked.end() && *found == token;
-    rows.push_back(is_ranked ? static_cast<std::int32_t>(found - ranked.begin()) : kNotRanked);
+    rows.push_back(output_row(ranked, token).value_or(kNotRanked));
   }
   return rows;
 }

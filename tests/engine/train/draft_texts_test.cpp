@@ -42,11 +42,7 @@ TEST_F(DraftOfOwnTexts, trains_on_texts_of_its_target) {
   std::ofstream(target_dir() + "/README.md")
       << "```json\n{\"mixture\": {\"real\": {\"weight\": 1, \"sets\": [\"creak\"]}}}\n```\n";
   double first = 0, last = 0;
-  TrainCallbacks callbacks;
-  callbacks.progress = [&](const TrainProgress& p) {
-    if (p.step == 1) first = p.completion_loss;
-    last = p.completion_loss;
-  };
+  const TrainCallbacks callbacks = test::loss_recorder(first, last);
   const TrainResult result = train_model(request("draft"), callbacks);
   EXPECT_TRUE(result.finished);
   // An untrained model guesses, so the initial loss is near ln(vocabulary size). Six texts are soon

@@ -12,6 +12,7 @@
 
 #include "engine/train/core/trainer.h"
 #include "engine/train/core/training_steps.h"
+#include "engine/train/draft/shared_embedding.h"
 #include "engine/train/run/run_parts.h"
 #include "engine/train/run/train.h"
 #include "kernels/cuda/cuda.h"
@@ -217,6 +218,34 @@ TEST_P(GpuTraining, batch_of_two_passes_matches_the_cpu) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NEAR(found[0].loss, expected[0].loss, 1e-5 * expected[0].loss);
   EXPECT_NEAR(found[0].gradient_norm, expected[0].gradient_norm, 1e-4 * expected[0].gradient_norm);
+}
+
+// A draft with a frozen embedding, and an output matrix of half of the tokens.
+TEST_P(GpuTraining, shared_embedding_matches_the_cpu) {
+  TrainRecipe recipe = short_recipe("f32");
+  recipe.shards = 1;
+  recipe.model.shares_embedding_of = "target";
+  SharedEmbedding shared;
+  for (TokenId token = 0; token < recipe.model.vocab_size; token += 2)
+    shared.output_tokens.push_back(token);
+  recipe.model.n_output_tokens = static_cast<int>(shared.output_tokens.size());
+  for (int i = 0; i < recipe.model.vocab_size * recipe.model.dim; i++)
+    shared.embedding.push_back(0.5f * initial_weight(3, i));
+  for (const TokenId token : shared.output_tokens)
+    for (int i = 0; i < recipe.model.dim; i++)
+      shared.output.push_back(
+          shared.embedding[static_cast<std::size_t>(token * recipe.model.dim + i)]);
+  const auto steps_on = [&](const std::string& device, const std::string& folder) {
+    TrainOptions options = on(device, folder);
+    options.shared = &shared;
+    return steps_of(recipe, options);
+  };
+  const auto expected = steps_on("cpu", "cpu"), found = steps_on(GetParam(), "gpu");
+  ASSERT_GT(expected.size(), 3u);
+  ASSERT_EQ(found.size(), expected.size());
+  EXPECT_LT(expected.back().loss, expected.front().loss);
+  for (std::size_t i = 0; i < found.size(); i++)
+    EXPECT_NEAR(found[i].loss, expected[i].loss, 1e-4 * expected[i].loss) << "step " << i + 1;
 }
 
 TEST_P(GpuTraining, resumed_run_ends_with_the_same_bits) {

@@ -11,6 +11,7 @@
 
 #include "engine/checkpoint/model_files.h"
 #include "engine/model/model.h"
+#include "engine/train/core/training.h"
 #include "engine/train/run/own_outputs.h"
 #include "kernels/device.h"
 #include "tests/support/assets_folder.h"
@@ -19,6 +20,17 @@
 
 namespace engine::test {
 
+/// Callbacks that store the completion loss of the first step and of the latest one. They outlive neither variable.
+inline TrainCallbacks loss_recorder(double& first, double& last) {
+  TrainCallbacks callbacks;
+  callbacks.progress = [&](const TrainProgress& p) {
+    if (p.step == 1) first = p.completion_loss;
+    last = p.completion_loss;
+  };
+  return callbacks;
+}
+
+/// A fixture with such a target in a folder of its own.
 class SmallTarget : public testing::Test {
  protected:
   void SetUp() override {

@@ -81,7 +81,7 @@ TEST(Autosave, begins_with_the_first_run_and_has_every_event) {
     EXPECT_EQ(autosave.push(engine::Sampled{}), std::nullopt);
     EXPECT_TRUE(files_in(folder.path()).empty()) << "there is nothing to lose yet";
     for (const engine::Event& event : events) EXPECT_EQ(autosave.push(event), std::nullopt);
-    EXPECT_TRUE(ui::left_sessions(folder.path()).empty()) << "its window still runs";
+    EXPECT_TRUE(ui::unsaved_sessions(folder.path()).empty()) << "its window still runs";
   }
   ASSERT_EQ(files_in(folder.path()).size(), 1u);
   engine::Timeline live, again;
@@ -195,9 +195,9 @@ TEST(Restoring, session_of_a_crash_is_offered_and_opened) {
   EXPECT_EQ(n_events_in(files_in(folder / "state")[0]), n);
   Stage stage(folder);
   EXPECT_EQ(stage.shell.screen(), ui::Screen::Welcome);
-  ASSERT_EQ(stage.shell.left().size(), 1u);
+  ASSERT_EQ(stage.shell.unsaved_sessions().size(), 1u);
   EXPECT_THAT(stage.said(), HasSubstr("Restore the session of "));
-  EXPECT_TRUE(ui::left_sessions(folder / "state").empty()) << "another window does not offer it";
+  EXPECT_TRUE(ui::unsaved_sessions(folder / "state").empty()) << "another window does not offer it";
   stage.press("##left", "###open_left");
   ASSERT_TRUE(
       waiting::until([&] { return !stage.shell.reads(); }, [&] { stage.gui.frame(stage.shell); }));
@@ -222,7 +222,7 @@ TEST(Restoring, opened_session_is_offered_again_until_saved) {
     waiting::until([&] { return !stage.shell.reads(); }, [&] { stage.gui.frame(stage.shell); });
   }
   Stage stage(folder);
-  EXPECT_EQ(stage.shell.left().size(), 1u);
+  EXPECT_EQ(stage.shell.unsaved_sessions().size(), 1u);
 }
 
 TEST(Restoring, discarded_session_is_removed) {
@@ -230,7 +230,7 @@ TEST(Restoring, discarded_session_is_removed) {
   crashed(folder);
   Stage stage(folder);
   stage.press("##left", "###discard_left");
-  EXPECT_TRUE(stage.shell.left().empty());
+  EXPECT_TRUE(stage.shell.unsaved_sessions().empty());
   EXPECT_TRUE(files_in(folder / "state").empty());
 }
 
@@ -312,8 +312,9 @@ TEST(Closing, question_and_offer_have_pictures) {
     EXPECT_FALSE(shell.may_close());
   }));
   // The first window ended without an answer, so the second offers its session.
-  pictures.push_back(picture_of(folder, "restoring", "welcome",
-                                [](ui::Shell& shell) { EXPECT_EQ(shell.left().size(), 1u); }));
+  pictures.push_back(picture_of(folder, "restoring", "welcome", [](ui::Shell& shell) {
+    EXPECT_EQ(shell.unsaved_sessions().size(), 1u);
+  }));
   for (const std::string& png : pictures) EXPECT_GT(png.size(), 20'000u);
 }
 

@@ -147,11 +147,7 @@ class SharingDraftTraining : public test::SmallTarget {
 
 TEST_F(SharingDraftTraining, writes_a_draft_that_needs_its_target) {
   double first = 0, last = 0;
-  TrainCallbacks callbacks;
-  callbacks.progress = [&](const TrainProgress& p) {
-    if (p.step == 1) first = p.completion_loss;
-    last = p.completion_loss;
-  };
+  const TrainCallbacks callbacks = test::loss_recorder(first, last);
   const TrainResult result = train_model(request("draft"), callbacks);
   EXPECT_TRUE(result.finished);
   // The frozen output matrix is random and small, so the loss falls slowly.
