@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares, in turns, SEED with the decoders that it schedules (trees of thoughts), and FastCoT with plain decoding (chains of thought).
 # FastCoT runs with the target and, if it is bundled, with the consistency model.
-#   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, except the slow one below)
+#   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is not scaled, except the slow one below)
 # Writes OUT_DIR/<what>-<name>.<repeat>.json (`reason --json`) and prints Markdown tables. About 19 minutes if a step takes 4 ms, 10 without
 # FastCoT if it takes 6. Existing files are kept, so the same command continues a stopped run. Exit code 1, after the tables, if a tree or a
 # text differs from plain decoding's.
@@ -50,8 +50,8 @@ if [ ! -d "$slow" ]; then
   "$program" model scale demo-draft "$slow.part" --scale "$draft_scale" >&2
   mv "$slow.part" "$slow"
 fi
-cot=(reason cot --task kb --json)
-tot=(reason tot --task arith --split test --beam 2 --scale "$scale" --json --thoughts)
+cot=(reason cot --task kb --draft-scale 1x1 --json)
+tot=(reason tot --task arith --split test --beam 2 --scale "$scale" --draft-scale 1x1 --json --thoughts)
 trees=() chains=()
 tree_calls=()
 tree() { # NAME BASE|- OPTION...

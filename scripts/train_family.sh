@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Trains the whole bundled family: tokenizer, target, draft model, Medusa's and Chimera's heads with their trees, consistency model.
 #   scripts/train_family.sh OUT_DIR [TARGET_RECIPE]      default recipe: target-family.json of assets/recipes
+#   scripts/train_family.sh --target smollm2 OUT_DIR     the parts for SmolLM2-135M-Instruct (scripts/get_model.sh smollm2 downloads it): its
+#                                                        answers, draft model and draft heads; recipes smollm2-*.json
 # Takes hours, most of them for the target; then run scripts/family_gates.sh OUT_DIR and scripts/install_family.sh OUT_DIR. The same command
 # continues after a stop (Ctrl+C, a kill, a reboot) and skips finished stages. If a recipe changes, its stage continues from its checkpoint,
 # which is possible only if no more than the recipe's length changed. A stage made with another tokenizer or target is refused; remove its
@@ -18,6 +20,12 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
 source "$here/scripts/measuring.sh"
 recipes=${DECOSCOPE_FAMILY_RECIPES:-$here/assets/recipes}
+base=
+if [ "${1:-}" = --target ]; then
+  base=${2:?name the target}
+  shift 2
+  [ "$base" = smollm2 ] || { echo "scripts/train_family.sh: --target $base: no recipes for it, expected smollm2" >&2; exit 2; }
+fi
 out=${1:?name a folder for the models}
 from=${DECOSCOPE_FAMILY_FROM:-}
 if [ -n "$from" ] && [ ! -f "$from/model.safetensors" ]; then
@@ -30,10 +38,11 @@ scores=${DECOSCOPE_FAMILY_SCORES:-500}
 rows=${DECOSCOPE_FAMILY_ROWS:-16}
 read_by=("$target_recipe" "$recipes"/{draft,medusa,chimera}.json "$cllm_recipe")
 [ -n "$from" ] || read_by+=("$recipes/tokenizer-family.json")
+[ -z "$base" ] || read_by=("$recipes/$base"-{outputs,draft,medusa,chimera}.json)
 for recipe in "${read_by[@]}"; do
   [ -f "$recipe" ] || { echo "scripts/train_family.sh: $recipe: no such recipe" >&2; exit 2; }
 done
-if [ -z "${DECOSCOPE_DATA:-}" ] && grep -qE '"real" *:|"open_texts" *: *true' "${read_by[@]}"; then
+if [ -z "${DECOSCOPE_DATA:-}" ] && grep -qE '"real" *:|"open_texts" *: *true|"chat" *: *true' "${read_by[@]}"; then
   echo "scripts/train_family.sh: DECOSCOPE_DATA is not set; the recipes need the folder of open texts" >&2
   exit 2
 fi
@@ -107,6 +116,42 @@ trained() {  # NAME RECIPE [FILE...] -- KIND ARGUMENTS
   stage "${words[@]}" -- train "$1" --recipe "${words[1]}" "${@:2}" --out "$out/$name" --resume
 }
 
+# MODEL STAGE...: writes the stages' seconds into the model's card.
+took() {  # MODEL STAGE...
+  local model=$1 name
+  shift
+  {
+    echo "Wall-clock seconds, including what a stage wrote and measured beside its training."
+    echo
+    printf '| stage | seconds |\n| --- | --- |\n'
+    for name in "$@"; do echo "| $name | $(cat "$out/$name/.seconds") |"; done
+  } | python3 "$here/scripts/card_section.py" "$out/$model/README.md" "Time"
+}
+
+# PREFIX TARGET FILE: both kinds of draft heads with their trees, trained on the target's answers.
+train_heads() {
+  local heads measured=()
+  [ "$rows" != auto ] || measured=(--model "$2")
+  [ "$rows" != auto ] || [ -n "$base" ] || measured+=(--scale 4x2)
+  for heads in medusa chimera; do
+    trained "$1-$heads" "$recipes/${base:+$base-}$heads.json" "$3" -- "$heads" --target "$2" --texts "$out/texts/own_outputs.jsonl"
+    keep "$rows" "$out/rows"
+    stage "tree-$heads" <(cat "$out/rows" "$out/$1-$heads/accuracies.json") -- \
+      model tree "$out/$1-$heads" --rows "$rows" "${measured[@]}" --out "$out/$1-$heads/tree.json"
+    took "$1-$heads" texts "$1-$heads" "tree-$heads"
+  done
+}
+
+if [ -n "$base" ]; then
+  weights=$("$here/scripts/get_model.sh" --path "$base")
+  [ -f "$weights" ] || { echo "scripts/train_family.sh: $weights: not found; run scripts/get_model.sh $base" >&2; exit 2; }
+  trained texts "$recipes/$base-outputs.json" "$weights" -- outputs --target "$weights"
+  trained "$base-draft" "$recipes/$base-draft.json" "$weights" -- draft --target "$weights" --texts "$out/texts/own_outputs.jsonl"
+  took "$base-draft" texts "$base-draft"
+  train_heads "$base" "$weights" "$weights"
+  echo "scripts/train_family.sh: done; next: DECOSCOPE_FAMILY=$base scripts/install_family.sh $out" >&2
+  exit
+fi
 if [ -n "$from" ]; then
   trained demo-target "$target_recipe" "$from/model.safetensors" "$from/tokenizer.model" -- target --tokenizer "$from" --from "$from"
 else
@@ -119,36 +164,15 @@ target=(--target "$out/demo-target")
 keep '{"draft": "demo-draft", "medusa": "demo-medusa", "chimera": "demo-chimera"}' "$out/demo-target/decoscope.json"
 trained demo-draft "$recipes/draft.json" "$weights" -- draft "${target[@]}" --tokenizer "$out/demo-target"
 trained texts "$recipes/medusa.json" "$weights" -- outputs "${target[@]}"
-for heads in medusa chimera; do
-  trained "demo-$heads" "$recipes/$heads.json" "$weights" -- "$heads" "${target[@]}" --texts "$out/texts/own_outputs.jsonl"
-  measured=()
-  [ "$rows" != auto ] || measured=(--model "$out/demo-target" --scale 4x2)
-  keep "$rows" "$out/rows"
-  stage "tree-$heads" <(cat "$out/rows" "$out/demo-$heads/accuracies.json") -- \
-    model tree "$out/demo-$heads" --rows "$rows" "${measured[@]}" --out "$out/demo-$heads/tree.json"
-done
+train_heads demo "$out/demo-target" "$weights"
 trained demo-cllm "$cllm_recipe" "$weights" -- cllm --from "$out/demo-target"
 for model in demo-target demo-cllm; do
   stage "scores-$model" <(cat "$out/$model/model.safetensors"; echo "$scores") -- \
     model score --model "$out/$model" --count "$scores" --resume "$out/scores-$model/figures.jsonl" --write
 done
-
-# MODEL STAGE...: writes the stages' seconds into the model's card.
-took() {  # MODEL STAGE...
-  local model=$1 name
-  shift
-  {
-    echo "Wall-clock seconds, including what a stage wrote and measured beside its training."
-    echo
-    printf '| stage | seconds |\n| --- | --- |\n'
-    for name in "$@"; do echo "| $name | $(cat "$out/$name/.seconds") |"; done
-  } | python3 "$here/scripts/card_section.py" "$out/$model/README.md" "Time"
-}
 tokenizer=(tokenizer)
 [ -z "$from" ] || tokenizer=()
 took demo-target "${tokenizer[@]}" demo-target scores-demo-target
 took demo-draft demo-draft
-took demo-medusa texts demo-medusa tree-medusa
-took demo-chimera texts demo-chimera tree-chimera
 took demo-cllm demo-cllm scores-demo-cllm
 echo "scripts/train_family.sh: done; next: scripts/family_gates.sh $out" >&2

@@ -102,6 +102,7 @@ int run_command_line(int argc, char** argv) {
   Parsed p;
   Run run = [&p] {
     if (p.window.model.scale != "auto") engine::scale_from(p.window.model.scale);
+    if (!p.window.model.draft_scale.empty()) engine::scale_from(p.window.model.draft_scale);
     return window(p.window);
   };
   add_window_options(app, p.window);

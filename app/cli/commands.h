@@ -26,10 +26,11 @@ namespace app {
 struct ModelOptions {
   std::string model = "demo-target";
   bool model_given = false;        // true if --model was given
-  std::string draft;               // empty: the one named by the model's card
-  std::vector<std::string> heads;  // empty: those named by the model's card
+  std::string draft;               // empty: the one of the model's card, or made for it
+  std::vector<std::string> heads;  // empty: likewise
   std::string scale = "1x1";
   bool scale_given = false;  // true if --scale was given, even as 1x1
+  std::string draft_scale;   // empty: as the model's
   std::string device = "auto";
   std::string dtype;
   std::string cache_type;

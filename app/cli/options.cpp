@@ -162,15 +162,20 @@ void add_defaults_option(CLI::App& command, ModelOptions& o) {
 void add_draft_option(CLI::App& command, ModelOptions& o) {
   command
       .add_option("--draft", o.draft,
-                  "draft model, for decoders that need one: as --model, with the same vocabulary; "
-                  "never scaled (default: the one named by the model's card)")
+                  "draft model, for decoders that need one: as --model, with the same vocabulary "
+                  "(default: the one named by the model's card or made for the model)")
       ->type_name(kModelName);
+  command
+      .add_option("--draft-scale", o.draft_scale,
+                  "scale of the draft model (default: the model's); with 1x1 an enlarged model is "
+                  "drafted for by a model that costs next to nothing")
+      ->type_name("WxD");
   command
       .add_option(
           "--heads", o.heads,
           "draft heads, for decoders that need them: a bundled name or a directory; scaled with "
           "the model. For several decoders one of each kind, separated by commas (default: those "
-          "named by the model's card)")
+          "named by the model's card or made for the model)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("LIST");

@@ -98,7 +98,7 @@ const std::string& model_of(const LaneOption& lane, const GenerationOptions& opt
 }
 
 engine::DraftResources draft_resources_of(const ModelOptions& options) {
-  return {options.draft, options.heads};
+  return {options.draft, options.heads, options.draft_scale};
 }
 
 engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request) {
@@ -430,6 +430,8 @@ GenerationOptions repeating(GenerationOptions options) {
   if (!options.model.model_given) options.model.model = recorded->model.name;
   if (!options.model.scale_given && !recorded->model.scale.empty())
     options.model.scale = recorded->model.scale;
+  if (options.model.draft_scale.empty() && recorded->draft)
+    options.model.draft_scale = recorded->draft->scale;
   if (options.pool.empty()) options.pool = started.pool;
   options.repeated = recorded;
   return options;
@@ -462,6 +464,7 @@ void check_usage(const GenerationOptions& options) {
   for (const LaneOption& lane : options.lanes)
     if (!lane.model.empty()) engine::find_model(lane.model, assets_dir());
   if (options.model.scale != "auto") engine::scale_from(options.model.scale);
+  if (!options.model.draft_scale.empty()) engine::scale_from(options.model.draft_scale);
   for (const std::string& decoder : options.decoders) engine::decoder_named(decoder);
   check_drawing(options);
   check_stop_counts(options);

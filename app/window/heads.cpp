@@ -23,12 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr engine::HeadsKind kKinds[] = {engine::HeadsKind::Medusa, engine::HeadsKind::Chimera};
 
-// The name of heads in the catalog: that of the directory for bundled ones, else the whole path.
-std::string name_in_catalog(const fs::path& directory) {
-  const bool is_bundled = directory.parent_path() == fs::path(assets_dir()) / "models";
-  return is_bundled ? directory.filename().string() : directory.string();
-}
-
 // Adds the heads in a directory, if it contains any.
 void add_one(ui::Catalog& catalog,
              const std::string& name,
@@ -103,6 +97,11 @@ class TreeNotes {
 
 }  // namespace
 
+std::string name_of_directory(const fs::path& directory) {
+  const bool is_bundled = directory.parent_path() == fs::path(assets_dir()) / "models";
+  return is_bundled ? directory.filename().string() : directory.string();
+}
+
 std::map<std::string, std::string> compare_with_heads(ui::CatalogModel& model,
                                                       const std::vector<ui::CatalogHeads>& all,
                                                       const ModelOptions& options) {
@@ -124,7 +123,7 @@ std::map<std::string, std::string> compare_with_heads(ui::CatalogModel& model,
       const std::string named = engine::heads_of_card(model.path, kind, options.limits);
       const std::string name =
           named.empty()
-              ? name_in_catalog(engine::find_heads(
+              ? name_of_directory(engine::find_heads(
                     files.name, kind, engine::heads_folders(assets_dir()), options.limits))
               : named;
       if (!name.empty()) model.heads[engine::name_of(kind)] = name;

@@ -16,6 +16,9 @@ namespace app {
 
 struct ModelOptions;
 
+/// The name of heads or of a draft in the catalog: that of the directory for bundled ones, else the whole path.
+std::string name_of_directory(const std::filesystem::path& directory);
+
 /// Fills catalog.heads with the heads in the folder of models and those of the command line.
 /// Records which heads do not fit a model, and which heads the card of each model names.
 /// @param folder  the folder of models

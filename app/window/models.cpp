@@ -14,6 +14,7 @@
 #include "app/window/heads.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/draft/sharing_draft.h"
+#include "engine/checkpoint/found/found_heads.h"
 #include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/model/language_model.h"
@@ -82,7 +83,10 @@ void describe(ui::CatalogModel& model, const ModelOptions& options) {
   if (!files) return;
   model.summary = summary_of(listed);
   model.n_params = listed.n_params;
-  model.draft = files->draft_name;
+  model.draft = files->draft_name.empty()
+                    ? name_of_directory(engine::find_draft(
+                          files->name, engine::heads_folders(assets_dir()), options.limits))
+                    : files->draft_name;
   model.context = listed.context;
   const engine::Sampling own = sampling_by_model(files->generation);
   model.sampling = {.temperature = own.temperature,

@@ -144,6 +144,7 @@ int window(const WindowCommandOptions& options) {
   window_options.device = options.model.device;
   window_options.context = options.model.context;
   window_options.draft = options.model.draft;
+  window_options.draft_scale = options.model.draft_scale;
   window_options.heads = options.model.heads;
   window_options.screenshot = options.screenshot;
   window_options.panel = panel_id(options.panel);

@@ -117,7 +117,7 @@ FastCotDecoder::FastCotDecoder(const DecoderContext& context, const FastCotOptio
                 "`decoscope reason cot` provides; use that command, or stop=bound");
   if (!options.chooses_sizes()) return;
   const std::string filler = std::to_string(static_cast<int>(options.filler));
-  chosen_.emplace(*control_, "fastcot " + filler, LastingSize::Kind::Window);
+  chosen_.emplace(control_, "fastcot " + filler, LastingSize::Kind::Window);
   widest_ = chosen_->choose() - 1;
 }
 

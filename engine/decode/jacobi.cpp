@@ -1,10 +1,12 @@
 #include "engine/decode/jacobi.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "engine/base/types.h"
 #include "engine/decode/guess/textbook_jacobi.h"
+#include "engine/decode/verify/draft_rules.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {
@@ -24,7 +26,10 @@ DecoderInfo JacobiOptions::describe() {
   info.summary =
       "Guesses a whole block and refines all of its tokens in every step. The first tokens that "
       "a step leaves unchanged are final.";
-  info.reference = "Song et al. 2021, arXiv:2002.03629; Kou et al. 2024, arXiv:2403.00835 (CLLM)";
+  info.reference =
+      "Song et al. 2021, arXiv:2002.03629; Kou et al. 2024, arXiv:2403.00835 (CLLM); Teng et al. "
+      "2024, arXiv:2410.01699 (rejection sampling)";
+  info.supports_rejection = true;
   return info;
 }
 
@@ -57,6 +62,12 @@ void JacobiOptions::check() const {
               "final and has nothing to slide; use refill=block or form=kv");
 }
 
+std::optional<std::string> JacobiOptions::why_no_rejection() const {
+  if (form == Form::Kv) return std::nullopt;
+  return "jacobi cannot run with sampling=rejection and form=textbook, which iterates to a fixed "
+         "point; use form=kv, or sampling=coupled";
+}
+
 std::unique_ptr<Decoder> JacobiOptions::make(const DecoderContext& context) const {
   if (form == Form::Textbook)
     return std::make_unique<TextbookJacobiDecoder>(context, block.value_or(kTextbookBlock), fill);
@@ -66,16 +77,19 @@ std::unique_ptr<Decoder> JacobiOptions::make(const DecoderContext& context) cons
 JacobiDecoder::JacobiDecoder(const DecoderContext& context, const JacobiOptions& options)
     : target_(context.target),
       limits_(context.limits),
+      sampling_(context.sampling),
+      rejects_(rejects(context.sampling)),
+      uniforms_(context.sampling.seed, context.uniforms),
       block_(options.block.value_or(1)),
       refill_(options.refill),
       filler_(options.fill, context.sampling.seed),
-      control_(context.control),
+      control_(context.control, context.choices),
       counts_(refill_ == Refill::Block) {
   if (options.block) return;
   const bool slides = refill_ == Refill::Slide;
   const std::string fill = std::to_string(static_cast<int>(options.fill));
-  chosen_.emplace(*control_, (slides ? "jacobi slide " : "jacobi block ") + fill,
-                  slides ? LastingSize::Kind::Window : LastingSize::Kind::Block);
+  chosen_.emplace(control_, (slides ? "jacobi slide " : "jacobi block ") + fill,
+                  slides ? LastingSize::Kind::Window : LastingSize::Kind::Block, rejects_);
 }
 
 void JacobiDecoder::begin(const Sequence& prefix) {
@@ -96,11 +110,13 @@ void JacobiDecoder::fill(const Sequence& prefix) {
     cur_.push_back(filler_(prefix, first + static_cast<int>(cur_.size())));
   }
   cur_.resize(static_cast<std::size_t>(size));
+  drawn_from_.resize(cur_.size());
 }
 
 void JacobiDecoder::open_block(const Sequence& prefix) {
   if (chosen_) block_ = chosen_->choose();
   cur_.assign(1, prefix.last());
+  drawn_from_.clear();
   fill(prefix);
   state_ = cur_;
   first_pos_ = static_cast<int>(prefix.tokens().size()) - 1;
@@ -123,14 +139,60 @@ TokenTree JacobiDecoder::propose(const Sequence& /*prefix*/) {
 // change. refined_[i] was computed from cur_[0..i]. If all of those came back unchanged, they are
 // AR's tokens, so the unchanged positions and the one position after them are final. On a chain
 // this is exactly the path of verify_exact_match().
-Decision JacobiDecoder::verify(const Sequence& /*prefix*/,
+Decision JacobiDecoder::verify(const Sequence& prefix,
                                const TokenTree& tree,
                                const StepOutput& out) {
+  if (rejects_) return verify_drawn(prefix, tree, out);
   refined_.clear();
   for (const kernels::Picked& picked : out.picked) refined_.push_back(picked.id);
   Decision decision = verify_exact_match(tree, out);
   n_kept_ = static_cast<int>(decision.path.size());
   return decision;
+}
+
+// Under rejection sampling a guess was drawn from the distribution after the guesses of the
+// iteration before. It does not depend on the guesses drawn beside it, so given the tokens that are
+// now before it, it still has that distribution q, and speculative sampling applies. Every guess
+// after the first rejected one is drawn again, with a new random number: a kept guess would depend on
+// the rejected ones.
+Decision JacobiDecoder::verify_drawn(const Sequence& prefix,
+                                     const TokenTree& tree,
+                                     const StepOutput& out) {
+  const std::size_t n_rows = cur_.size();
+  std::vector<Candidates> candidates(n_rows);
+  for (std::size_t i = 0; i + 1 < n_rows; i++) {
+    candidates[i].rows = {static_cast<int>(i) + 1};
+    candidates[i].distribution = std::move(drawn_from_[i + 1]);
+  }
+  Decision decision = reject_drafted(prefix.tokens(), tree, candidates, out, sampling_,
+                                     DraftRule::Without, *uniforms_);
+  n_kept_ = static_cast<int>(decision.path.size());
+  refined_ = decision.emitted;
+  refined_from_.assign(refined_.size(), {});
+  // A block is not extended, so nothing is drawn after its last row.
+  const std::size_t n_refined = refill_ == Refill::Slide ? n_rows : n_rows - 1;
+  std::vector<TokenId> history(prefix.tokens().begin(), prefix.tokens().end());
+  for (std::size_t i = 0; i < n_refined; i++) {
+    if (i > 0) history.push_back(cur_[i]);
+    if (i < refined_.size()) continue;
+    std::vector<double> next =
+        token_distribution(out.logits_of(static_cast<int>(i)), sampling_, history);
+    const double u = uniforms_->proposal(static_cast<std::uint32_t>(history.size()),
+                                         n_drawn_, next);
+    refined_.push_back(draw(next, u));
+    refined_from_.push_back(std::move(next));
+  }
+  n_drawn_++;
+  return decision;
+}
+
+std::vector<float> JacobiDecoder::proposal_probabilities() const {
+  if (!rejects_) return {};
+  std::vector<float> q(cur_.size(), 1.0f);
+  for (std::size_t i = 0; i < q.size(); i++)
+    if (!drawn_from_[i].empty())
+      q[i] = static_cast<float>(drawn_from_[i][static_cast<std::size_t>(cur_[i])]);
+  return q;
 }
 
 void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
@@ -150,11 +212,10 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
   if (converged || at_eos) counts_.end_block(at_eos ? limits_.eos_ids : std::vector<TokenId>{});
   if (prefix.finished()) return;
 
-  const auto n_kept = static_cast<std::ptrdiff_t>(n_kept_);
   if (refill_ == Refill::Slide) {
     // The window moves by the number of emitted tokens and stays full.
     if (chosen_) block_ = chosen_->choose();
-    cur_.assign(refined_.begin() + n_kept - 1, refined_.end());
+    keep_refined(refined_.size());
     fill(prefix);
     state_ = cur_;
     first_pos_ = static_cast<int>(prefix.tokens().size()) - 1;
@@ -162,8 +223,20 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
     open_block(prefix);
   } else {
     // The block becomes shorter; its first token is now final.
-    cur_.assign(refined_.begin() + n_kept - 1, refined_.end() - 1);
+    keep_refined(n_rows - 1);
   }
+}
+
+/// The next step's rows: the last emitted token and the refined guesses after it, up to `end`.
+void JacobiDecoder::keep_refined(std::size_t end) {
+  const auto first = static_cast<std::ptrdiff_t>(n_kept_) - 1;
+  const auto last = static_cast<std::ptrdiff_t>(end);
+  cur_.assign(refined_.begin() + first, refined_.begin() + last);
+  drawn_from_.clear();
+  if (rejects_)
+    drawn_from_.assign(std::make_move_iterator(refined_from_.begin() + first),
+                       std::make_move_iterator(refined_from_.begin() + last));
+  drawn_from_.resize(cur_.size());
 }
 
 std::vector<Event> JacobiDecoder::take_events() {

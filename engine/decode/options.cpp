@@ -250,6 +250,13 @@ std::string name_hint(const std::string& name, const std::vector<std::string>& k
   return nearest.empty() ? "known are " + joined(known) : "did you mean '" + nearest + "'?";
 }
 
+std::optional<std::string> DecoderOptions::why_no_rejection() const {
+  if (info().supports_rejection) return std::nullopt;
+  return info().name +
+         " cannot run with sampling=rejection: it refines guesses towards a fixed point, which "
+         "exists only for fixed random numbers; use sampling=coupled";
+}
+
 ParsedOptions parsed(const DecoderInfo& info,
                      std::unique_ptr<DecoderOptions> defaults,
                      const OptionValues& given) {

@@ -160,6 +160,8 @@ class DecoderOptions {
   /// False if, with these values and this sampling, the output no longer has the target's
   /// distribution (typical acceptance, for example).
   virtual bool keeps_distribution(const Sampling& /*sampling*/) const { return true; }
+  /// Why no run can use rejection sampling with these values; nullopt: it can.
+  virtual std::optional<std::string> why_no_rejection() const;
   /// The largest tree that one step may draft; nullopt if it is chosen step by step or depends on
   /// the heads.
   virtual std::optional<TreeShape> draft_shape() const { return TreeShape{}; }

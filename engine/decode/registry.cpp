@@ -92,11 +92,8 @@ bool is_lossless(const DecoderInfo& info, const OptionValues& given, const Sampl
 
 std::optional<std::string> refusal(const DecoderOptions& options, const Sampling& sampling) {
   const DecoderInfo& info = options.info();
-  if (rejects(sampling) && !info.supports_rejection) {
-    return info.name +
-           " cannot run with sampling=rejection: it refines guesses towards a fixed point, which "
-           "exists only for fixed random numbers; use sampling=coupled";
-  }
+  if (rejects(sampling))
+    if (const auto why = options.why_no_rejection()) return why;
   if (rejects(sampling) && options.n_ranks() > 1) {
     return info.name +
            " cannot run with sampling=rejection and ranks=" + std::to_string(options.n_ranks()) +

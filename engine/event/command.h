@@ -33,7 +33,9 @@ struct StartRun {
   std::string device = "auto";
   std::string cache_type = {};  // dtype of the KV cache; empty: as dtype
   int context = 0;              // positions that a sequence may fill; 0: as the model's files say
-  std::string draft;  // NAME or directory of the draft model; empty: the one in the model's card
+  // NAME or directory of the draft model; empty: the one in the model's card or made for the model
+  std::string draft;
+  std::string draft_scale = {};  // WxD; empty: as `scale`
   // folders of draft heads, at most one per kind; empty: those in the model's card
   std::vector<std::string> heads;
   std::string prompt, prompt_id;
@@ -57,10 +59,11 @@ struct StartRun {
 struct StartReasoning {
   /// Chain of thought or tree of thoughts.
   enum class What : std::uint8_t { Chain, Tree } what = What::Chain;
-  std::string model, scale = "1x1", dtype, device = "auto", draft;  // as in StartRun
-  std::vector<std::string> heads;                                   // as in StartRun
-  std::string cache_type = {};                                      // as in StartRun
-  int context = 0;                                                  // as in StartRun
+  // as in StartRun
+  std::string model, scale = "1x1", dtype, device = "auto", draft, draft_scale;
+  std::vector<std::string> heads;
+  std::string cache_type = {};
+  int context = 0;
   std::string task;
   int level = 0;           // level of a generated task, from 1; 0: the task's default
   std::int64_t start = 0;  // number of the first question

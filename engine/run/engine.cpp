@@ -64,6 +64,12 @@ ModelRequest model_of(const C& command, bool allow_external_shards, const FileLi
           .context = command.context};
 }
 
+/// The draft model and heads that a command names.
+template <typename C>
+DraftResources draft_resources_of(const C& command) {
+  return {command.draft, command.heads, command.draft_scale};
+}
+
 /// The texts that runs of this model share in a session.
 std::shared_ptr<EarlierTexts> texts_of(LoadedModel& model) {
   if (!model.texts) model.texts = std::make_shared<EarlierTexts>();
@@ -194,7 +200,7 @@ void Engine::load(const LoadModel& command) {
 
 std::vector<RunModels> Engine::loaded_by_lane(const StartRun& command) {
   return models_of_lanes(
-      store_, model_of(command, allow_external_shards_, limits_), {command.draft, command.heads},
+      store_, model_of(command, allow_external_shards_, limits_), draft_resources_of(command),
       command.lanes, [this](const std::string& name) { return load_progress(name); },
       [this](const RunModels& models) { describe_once(models); });
 }
@@ -310,7 +316,7 @@ void Engine::reason(const StartReasoning& command) {
   const OptionValues& options = command.decoder.options;
   RunModels models =
       models_for(store_, model_of(command, allow_external_shards_, limits_),
-                 {command.draft, command.heads}, decoder, options, load_progress(command.model));
+                 draft_resources_of(command), decoder, options, load_progress(command.model));
   models.texts = texts_of(models.target);
   describe_once(models);
   held_ = command.start_held;

@@ -150,7 +150,7 @@ RunModels models_for(ModelStore& store,
     if (target.own_threads <= all) target.own_threads = 0;
     draft_threads = std::max(draft_threads, all);
   }
-  return store.get_with_draft(target, draft_resources.draft, decoder, progress, draft_threads);
+  return store.get_with_draft(target, draft_resources, decoder, progress, draft_threads);
 }
 
 void add_ranks(ModelStore& store,

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/text.h"
+#include "engine/checkpoint/found/found_heads.h"
 #include "engine/decode/control/step_control.h"
 #include "engine/decode/guess/successor_table.h"
 #include "engine/event/clock.h"
@@ -335,7 +336,7 @@ LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& pr
 }
 
 RunModels ModelStore::get_with_draft(const ModelRequest& request,
-                                     const std::string& draft,
+                                     const DraftResources& draft_resources,
                                      const std::string& decoder,
                                      const LoadProgress& progress,
                                      int draft_threads) {
@@ -345,9 +346,12 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
   if (!target) target_wanted = open(request);
   const ModelFiles& files = target ? target->files : target_wanted.files;
   ModelRequest draft_request = request;
-  draft_request.model =
-      draft.empty() ? beside_or_named(files.path, files.draft_name, assets_dir_) : draft;
-  draft_request.scale = "1x1";
+  draft_request.model = draft_resources.draft.empty()
+                            ? draft_for(files, assets_dir_, request.limits)
+                            : draft_resources.draft;
+  const ModelScale scale = target ? target->model->scale() : target_wanted.options.scale;
+  draft_request.scale =
+      draft_resources.draft_scale.empty() ? name_of(scale) : draft_resources.draft_scale;
   draft_request.own_threads = draft_threads;
   draft_request.context = 0;
   draft_request.generation = GenerationUse::Silent;
@@ -355,7 +359,8 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
     throw Error(
         ErrorCode::Usage,
         fmt::format(
-            "{} needs a draft model: the card of {} names none; name one with --draft NAME|DIR",
+            "{} needs a draft model: the card of {} names none, and no draft in the bundled models "
+            "or the data folder shares its embedding; name one with --draft NAME|DIR",
             decoder, files.name));
   }
 
@@ -373,8 +378,8 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
     target = &load(request, std::move(target_wanted), progress, proposes);
   }
   if (!proposes) {
-    make_room(request.device, name, {}, plan_of(draft_wanted.files, draft_wanted.options, on),
-              target);
+    make_room(request.device, name, draft_wanted.options.scale,
+              plan_of(draft_wanted.files, draft_wanted.options, on), target);
     proposes = &load(draft_request, std::move(draft_wanted), progress, target);
   }
   return {*target, proposes};

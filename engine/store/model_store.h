@@ -103,11 +103,12 @@ struct RunModels {
 };
 
 /// The draft model and draft heads that a user chose, each as a NAME under the assets or a
-/// directory. Empty: those that the target's card names.
+/// directory. Empty: those that the target's card names, else those found by the target's name.
 struct DraftResources {
-  std::string draft;
+  std::string draft = {};
   // at most one folder for each kind of heads; its files tell the kind
-  std::vector<std::string> heads;
+  std::vector<std::string> heads = {};
+  std::string draft_scale = {};  // scale of the draft model, WxD; empty: the target's
 };
 
 /// Receives the progress of loading a model, in bytes. @return  false cancels the load
@@ -128,17 +129,16 @@ class ModelStore {
   /// @throws Error(BadInput, Resources, Device, Usage, Cancelled) after an error, models that were
   ///                                                               loaded before stay usable
   LoadedModel& get(const ModelRequest& request, const LoadProgress& progress = {});
-  /// Returns the model and its draft model: the draft model is unscaled, on the same device, in the
-  /// same dtype if the request sets one, and with the context of its own files. Checks memory for
-  /// both before loading.
-  /// @param draft          NAME or directory; empty: the draft that the model's card names
+  /// Returns the model and its draft model: the draft model has the target's scale unless
+  /// draft_scale is set, is on the same device, in the same dtype if the request sets one, and has
+  /// the context of its own files. Checks memory for both before loading.
   /// @param decoder        the decoder that needs it, for messages
   /// @param draft_threads  above 0: both models may work at the same time, the draft on this many
   ///                       threads of its own
   /// @throws Error(Usage)  if no draft is named, or if the vocabularies differ: names both sizes,
   ///                       or the first token that differs
   RunModels get_with_draft(const ModelRequest& request,
-                           const std::string& draft,
+                           const DraftResources& draft_resources,
                            const std::string& decoder,
                            const LoadProgress& progress = {},
                            int draft_threads = 0);

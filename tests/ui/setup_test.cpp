@@ -21,6 +21,7 @@
 namespace {
 
 using namespace ui;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Setup, scale_is_limited_by_the_cost_of_a_step) {
@@ -127,6 +128,16 @@ TEST(Setup, first_race_has_defaults_without_consistency_model) {
   Catalog alone = whole_family();
   for (CatalogModel& model : alone.models) model.draft.clear();
   EXPECT_EQ(raced_first(alone, "demo-target"), without) << "SEED has no draft model";
+}
+
+TEST(Setup, first_race_of_an_assistant_includes_what_was_trained_for_it) {
+  Catalog catalog = streams::catalog();
+  CatalogModel& model = catalog.models[0];
+  model.chat = [](const std::string&, const std::string&, bool) { return ChatPreview{}; };
+  model.draft = "demo-draft";
+  EXPECT_THAT(raced_first(catalog, model.name), ElementsAre("ar", "lookahead", "speculative"));
+  model.draft.clear();
+  EXPECT_THAT(raced_first(catalog, model.name), ElementsAre("ar", "lookahead", "prompt-lookup"));
 }
 
 TEST(Setup, lane_model_that_cannot_run_has_a_reason) {

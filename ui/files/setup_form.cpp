@@ -33,6 +33,7 @@ void choose_model(SetupForm& form, const Catalog& catalog, const std::string& mo
   form.context = 0;
   form.model_error.clear();
   form.draft.clear();
+  form.draft_scale.clear();
   form.heads.clear();
   const CatalogModel* known = catalog.model(model);
   if (!known) return;
@@ -64,7 +65,7 @@ std::string why_no_draft(const SetupForm& form, const Catalog& catalog) {
   const CatalogModel* target = catalog.model(form.model);
   const std::string name = draft_of(form, catalog);
   if (name.empty())  // the card of a model outside the catalog is unknown here and may name one
-    return target ? "no draft model chosen, and the card of " + form.model + " names none" : "";
+    return target ? "no draft model chosen, and there is none of " + form.model : "";
   const CatalogModel* draft = catalog.model(name);
   return target && draft ? why_no_draft(*target, *draft) : "";
 }
@@ -226,8 +227,21 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
   return lanes;
 }
 
-// The race of a model without anything trained for it.
-constexpr std::array<const char*, 4> kUntrained{"ar", "lookahead", "prompt-lookup", "suffix"};
+// The race of an assistant: decoders that need no training, then those whose draft or heads there are.
+std::vector<LaneForm> race_of_assistant(const SetupForm& form, const Catalog& catalog) {
+  std::vector<LaneForm> trained;
+  for (const char* name : {"speculative", "medusa", "chimera"})
+    if (const CatalogDecoder* decoder = catalog.decoder(name);
+        decoder && why_unavailable(*decoder, form, catalog).empty())
+      trained.push_back(lane_with(catalog, name));
+  std::vector<LaneForm> lanes;
+  for (const char* name : {"ar", "lookahead", "prompt-lookup", "suffix"})
+    if (catalog.decoder(name) && (trained.empty() || name != std::string_view("prompt-lookup")))
+      lanes.push_back(lane_with(catalog, name));
+  for (LaneForm& lane : trained)
+    if (lanes.size() < engine::kMaxLanes) lanes.push_back(std::move(lane));
+  return lanes;
+}
 
 std::vector<LaneForm> first_available(const SetupForm& form, const Catalog& catalog) {
   constexpr std::size_t kMost = 4;
@@ -242,8 +256,7 @@ void choose_default_lanes(SetupForm& form, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(form.model);
   form.lanes = race_with_consistency(form, catalog);
   if (form.lanes.empty() && model && (model->chat || !model->is_read))
-    for (const char* name : kUntrained)
-      if (catalog.decoder(name)) form.lanes.push_back(lane_with(catalog, name));
+    form.lanes = race_of_assistant(form, catalog);
   if (form.lanes.size() < 2) form.lanes = first_available(form, catalog);
   if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
   for (const LaneForm& lane : form.lanes)
@@ -338,6 +351,7 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.device = form.device;
   start.context = form.context;
   start.draft = form.draft;
+  start.draft_scale = form.draft_scale;
   start.heads = heads_chosen(form);
   start.prompt = form.prompt;
   start.prompt_id = form.prompt_id;
@@ -385,6 +399,7 @@ engine::StartReasoning reasoning_command(const SetupForm& form) {
           .dtype = form.dtype,
           .device = form.device,
           .draft = form.draft,
+          .draft_scale = form.draft_scale,
           .heads = heads_chosen(form),
           .cache_type = form.cache_type,
           .context = form.context,

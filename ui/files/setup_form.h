@@ -62,7 +62,8 @@ struct ReasoningForm {
 
 /// Everything that Setup describes.
 struct SetupForm : ModelChoice {
-  std::string draft;  // the draft model, by name or path; empty: as the card says
+  std::string draft;  // the draft model, by name or path; empty: the model's own (CatalogModel)
+  std::string draft_scale;  // WxD; empty: as `scale`
   std::map<std::string, std::string>
       heads;                // draft heads by kind; without an entry: as the card says
   std::string model_error;  // why the requested model could not be loaded; empty if it could

@@ -128,6 +128,9 @@ RecordedSetup recorded_setup(const engine::Timeline& timeline,
     const engine::ModelLoaded* draft = timeline.model(run->started.draft);
     if (!draft) continue;
     setup.rows.push_back({"draft", draft->name});
+    const engine::ModelLoaded* model = timeline.model(run->started.model);
+    if (model && draft->scale != model->scale)
+      setup.rows.push_back({"draft's scale", draft->scale.empty() ? "1x1" : draft->scale});
     break;  // the draft of the first run, because runs that are shown together share it
   }
   return setup;

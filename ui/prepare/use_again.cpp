@@ -54,6 +54,7 @@ void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
 
 // Chooses the draft model of the run, unless the model's card names it.
 void use_draft(SetupForm& form, const Catalog& catalog, const engine::ModelLoaded& draft) {
+  if (!draft.scale.empty() && draft.scale != form.scale) form.draft_scale = draft.scale;
   if (named(draft_of(form, catalog), draft)) return;
   const auto found = std::ranges::find_if(
       catalog.models, [&](const CatalogModel& known) { return named(known.name, draft); });
@@ -111,6 +112,7 @@ void use_again(SetupForm& form,
   const engine::RunStarted& s = run.started;
   if (const engine::ModelLoaded* model = timeline.model(s.model)) use_model(form, catalog, *model);
   form.draft.clear();
+  form.draft_scale.clear();
   form.heads.clear();
   use_heads(form, catalog, timeline, run);
   const CatalogDecoder* decoder = catalog.decoder(s.decoder);

@@ -207,6 +207,7 @@ void fill_form(Shell& shell, const WindowOptions& options) {
   if (!options.device.empty()) form.device = options.device;
   if (options.context > 0) form.context = options.context;
   if (!options.draft.empty()) form.draft = options.draft;
+  if (!options.draft_scale.empty()) form.draft_scale = options.draft_scale;
   for (const std::string& name : options.heads)
     for (const CatalogHeads& heads : shell.catalog().heads)
       if (heads.name == name) form.heads[heads.kind] = name;

@@ -43,7 +43,7 @@ struct WindowOptions {
   std::string model, scale;  // initial values of Setup; empty: its defaults
   std::string dtype, cache_type, device;  // initial values of Setup
   int context = 0;                        // initial value of Setup
-  std::string draft;                      // initial value of Setup
+  std::string draft, draft_scale;         // initial values of Setup
   std::vector<std::string> heads;  // initial heads of Setup: names in the catalog, or directories
   bool race_first = false;         // start the race immediately
   std::string screenshot;          // write a PNG of the window to this path and close

@@ -176,22 +176,26 @@ std::vector<SizePlan> SizeHistory::plans(const StepControl& control) const {
 LastingKnowledge::LastingKnowledge(bool shrinks, int plain_every)
     : history({1, 2, 3, 4, 6, 8, 12, 16, 24, 32}, shrinks), chooser(plain_every) {}
 
-LastingSize::LastingSize(StepControl& control, const std::string& knowledge, Kind kind)
+LastingSize::LastingSize(ControlUse& control,
+                         const std::string& knowledge,
+                         Kind kind,
+                         bool repeatable)
     : control_(control),
-      known_(kind == Kind::Block
-                 ? static_cast<LastingKnowledge&>(control.learned<BlockKnowledge>(knowledge))
-                 : control.learned<WindowKnowledge>(knowledge)),
+      known_(kind == Kind::Block ? static_cast<LastingKnowledge&>(
+                                       control.knowledge<BlockKnowledge>(knowledge, repeatable))
+                                 : control.knowledge<WindowKnowledge>(knowledge, repeatable)),
       kind_(kind) {}
 
 int LastingSize::choose() {
   if (n_left_-- > 0) return n_rows_;
   const std::vector<int>& sizes = known_.history.sizes();
-  std::vector<SizePlan> plans = known_.history.plans(control_);
+  std::vector<SizePlan> plans = known_.history.plans(*control_);
   for (std::size_t i = 0; kind_ == Kind::Window && i < plans.size(); i++) {
     const int n = sizes[i];
     plans[i] = {plans[i].tokens * n, plans[i].hoped * n, plans[i].ms * n, 1.0 * n};
   }
-  const SizeChoice choice = known_.chooser.choose_lasting(plans);
+  SizeChoice choice = known_.chooser.choose_lasting(plans);
+  choice.index = control_.decide_if_repeatable(choice.index, plans.size());
   n_rows_ = sizes[choice.index];
   decision_ = decision_of(choice, plans, n_rows_ - 1);
   n_left_ = kind_ == Kind::Window ? n_rows_ - 1 : 0;
@@ -200,7 +204,7 @@ int LastingSize::choose() {
 
 void LastingSize::came(int n_rows, int n_tokens) {
   known_.history.fade();
-  known_.chooser.came(n_tokens, control_.ms(n_rows) / control_.ms(1));
+  known_.chooser.came(n_tokens, control_->ms(n_rows) / control_->ms(1));
   if (kind_ == Kind::Block) return n_emitted_.push_back(n_tokens);
   const std::vector<int>& sizes = known_.history.sizes();
   for (std::size_t i = 0; i < sizes.size() && sizes[i] <= n_rows; i++)

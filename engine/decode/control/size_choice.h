@@ -128,9 +128,13 @@ struct WindowKnowledge final : LastingKnowledge {
 class LastingSize {
  public:
   enum class Kind { Block, Window };
-  /// @param control    outlives this object
-  /// @param knowledge  its name in `control`
-  LastingSize(StepControl& control, const std::string& knowledge, Kind kind);
+  /// @param control     outlives this object
+  /// @param knowledge   its name in `control`
+  /// @param repeatable  as of ControlUse::knowledge(): the choices are recorded
+  LastingSize(ControlUse& control,
+              const std::string& knowledge,
+              Kind kind,
+              bool repeatable = false);
 
   /// The rows of the block to be opened, or of the next step's window.
   int choose();
@@ -141,7 +145,7 @@ class LastingSize {
   void block_ended(int n_rows);
 
  private:
-  StepControl& control_;
+  ControlUse& control_;
   LastingKnowledge& known_;
   Kind kind_;
   SizeDecision decision_;

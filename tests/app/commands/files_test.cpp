@@ -81,8 +81,8 @@ TEST_F(Cli, unsupported_decoder_options_are_refused_before_loading) {
       EXPECT_FALSE(std::filesystem::exists(folder + file)) << arguments;
   };
   const std::string rejection = " --sampling rejection --temperature 1";
-  refused("generate --decoder jacobi" + rejection, "jacobi cannot run with sampling=rejection");
-  refused("compare" + rejection, "or leave it out of --decoders");
+  refused("generate --decoder fastcot" + rejection, "fastcot cannot run with sampling=rejection");
+  refused("compare --decoders ar,fastcot" + rejection, "or leave it out of --decoders");
   refused("compare --set form=textbook --set refill=slide", "nothing to slide");
   // With supported options the missing model is the only error.
   EXPECT_EQ(run("compare --decoders ar,lookahead" + rejection + outputs).code, 3);

@@ -84,8 +84,8 @@ TEST(WindowWithEngine, refusals_name_no_command_line_options) {
   const engine::DecoderContext context{
       .target = *store.get({}).model, .sampling = {}, .limits = {}};
   const std::function<void()> refused[] = {
-      [&] { store.get_with_draft({.model = "demo-draft"}, "", "seed"); },
-      [&] { store.get_with_draft({.needs_tokenizer = false}, other, "seed"); },
+      [&] { store.get_with_draft({.model = "demo-draft"}, {}, "seed"); },
+      [&] { store.get_with_draft({.needs_tokenizer = false}, {.draft = other}, "seed"); },
       [&] { store.get_for({.model = "demo-draft"}, {}, {"medusa"}); },
       [&] { store.device("gpu"); },
       [&] { store.get({.scale = "3x1"}); },

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "app/cli/commands.h"
+#include "app/window/heads.h"
 #include "tests/support/files.h"
 #include "tests/support/in_environment.h"
 
@@ -108,6 +109,31 @@ TEST_F(WindowModels, draft_without_an_embedding_names_its_target) {
   EXPECT_EQ(found.models[0].shares_with, "big");
   EXPECT_EQ(found.models[0].unavailable,
             "a draft of big: choose big as the model and this as its draft");
+}
+
+TEST(WindowHeads, heads_and_drafts_of_the_data_folder_are_offered) {
+  const fs::path bundled = fs::path(DECOSCOPE_SOURCE_DIR) / "assets/models";
+  engine::test::Folder data;
+  const InEnvironment home("XDG_DATA_HOME", data.path());
+  const fs::path folder = data / "decoscope/models";
+  fs::create_directories(folder / "draft");
+  fs::copy(bundled / "demo-medusa", folder / "my-medusa", fs::copy_options::recursive);
+  engine::test::write_file((folder / "draft/config.json").string(),
+                           R"({"model_type": "llama", "shares_embedding_of": "demo-draft"})");
+  ui::Catalog found;
+  found.models = app::catalog_models(bundled, {});
+  app::add_heads(found, bundled, {});
+  const auto named = [](const std::string& name) {
+    return [name](const ui::CatalogHeads& heads) { return heads.name == name; };
+  };
+  EXPECT_TRUE(std::ranges::any_of(found.heads, named("demo-medusa")));
+  const auto own = std::ranges::find_if(found.heads, named((folder / "my-medusa").string()));
+  ASSERT_NE(own, found.heads.end());
+  EXPECT_EQ(own->unavailable, "");
+  ASSERT_NE(found.model("demo-target"), nullptr);
+  EXPECT_EQ(found.model("demo-target")->heads.at("medusa"), "demo-medusa") << "by its card";
+  EXPECT_EQ(found.model("demo-target")->draft, "demo-draft") << "by its card";
+  EXPECT_EQ(found.model("demo-draft")->draft, (folder / "draft").string());
 }
 
 TEST_F(WindowModels, model_of_the_command_line_keeps_its_found_name) {

@@ -198,10 +198,10 @@ TEST(Registry, refuses_rejection_sampling_where_unsupported) {
   ToyModel model({});
   const Sampling rejection{.temperature = 1, .mode = Sampling::Mode::Rejection};
   const std::string message =
-      usage_error([&] { make_decoder("jacobi", {.target = model, .sampling = rejection}); });
-  EXPECT_THAT(message, HasSubstr("jacobi cannot run with sampling=rejection"));
+      usage_error([&] { make_decoder("fastcot", {.target = model, .sampling = rejection}); });
+  EXPECT_THAT(message, HasSubstr("fastcot cannot run with sampling=rejection"));
   EXPECT_THAT(message, HasSubstr("coupled"));
-  for (const char* name : {"ar", "lookahead", "prompt-lookup", "suffix"}) {
+  for (const char* name : {"ar", "jacobi", "lookahead", "prompt-lookup", "suffix"}) {
     EXPECT_FALSE(refusal(decoder_named(name), rejection, model, nullptr)) << name;
   }
   for (const char* name : {"speculative", "mcsd", "seed"}) {
@@ -209,7 +209,10 @@ TEST(Registry, refuses_rejection_sampling_where_unsupported) {
   }
   // Greedy decoding draws no numbers, so rejection sampling is accepted.
   const Sampling greedy{.mode = Sampling::Mode::Rejection};
-  EXPECT_FALSE(refusal(decoder_named("jacobi"), greedy, model, nullptr));
+  EXPECT_FALSE(refusal(decoder_named("fastcot"), greedy, model, nullptr));
+  const auto textbook = refusal(decoder_named("jacobi"), rejection, {{"form", "textbook"}});
+  ASSERT_TRUE(textbook);
+  EXPECT_THAT(*textbook, HasSubstr("use form=kv"));
 }
 
 TEST(Registry, refuses_a_missing_draft_or_another_vocabulary) {

@@ -15,7 +15,7 @@ class Tot : public testing::Test {
  protected:
   static RunModels models() {
     static ModelStore store(kAssets, 1);
-    static const RunModels both = store.get_with_draft({}, "", "speculative");
+    static const RunModels both = store.get_with_draft({}, {}, "speculative");
     return both;
   }
   static TotReport searched(const std::string& task,

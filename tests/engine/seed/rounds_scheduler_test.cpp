@@ -552,7 +552,7 @@ TEST(RoundsScheduler, draft_and_target_run_on_separate_threads) {
     EXPECT_EQ(both.draft->model->device().n_threads(), 2) << "the draft uses all threads, too";
     EXPECT_NE(&both.target.model->device(), &both.draft->model->device());
   }
-  const RunModels shared = store().get_with_draft({}, "", "seed");
+  const RunModels shared = store().get_with_draft({}, {}, "seed");
   EXPECT_THROW(RoundsScheduler(shared, {}), ContractError);
 }
 

@@ -70,22 +70,26 @@ TEST(ModelStore, models_stay_while_memory_suffices) {
   EXPECT_EQ(store.get({}).id, id);
 }
 
-TEST(ModelStore, a_draft_comes_from_the_card_or_the_option_unscaled) {
+TEST(ModelStore, a_draft_comes_from_the_card_or_the_option) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
-  const RunModels models = store.get_with_draft({.scale = "4x1"}, "", "speculative");
+  const RunModels models = store.get_with_draft({.scale = "4x1"}, {}, "speculative");
   ASSERT_NE(models.draft, nullptr);
   EXPECT_EQ(models.target.model->name(), "demo-target");
   EXPECT_EQ(models.target.model->scale(), (ModelScale{4, 1}));
   EXPECT_EQ(models.draft->model->name(), "demo-draft");
-  EXPECT_EQ(models.draft->model->scale(), ModelScale{});
+  EXPECT_EQ(models.draft->model->scale(), (ModelScale{4, 1})) << "the target's";
   EXPECT_NE(models.draft->id, models.target.id);
   // Both are loaded and can be used alone, too.
-  const RunModels again = store.get_with_draft({.scale = "4x1"}, "demo-draft", "mcsd");
+  const RunModels again = store.get_with_draft({.scale = "4x1"}, {.draft = "demo-draft"}, "mcsd");
   EXPECT_EQ(again.target.id, models.target.id);
   EXPECT_EQ(again.draft->id, models.draft->id);
-  EXPECT_EQ(store.get({.model = "demo-draft"}).id, models.draft->id);
+  EXPECT_EQ(store.get({.model = "demo-draft", .scale = "4x1"}).id, models.draft->id);
+  const RunModels small =
+      store.get_with_draft({.scale = "4x1"}, {.draft_scale = "1x1"}, "speculative");
+  EXPECT_EQ(small.target.id, models.target.id);
+  EXPECT_EQ(small.draft->model->scale(), ModelScale{});
   // A pair in another dtype: although the store keeps only three models, neither evicts the other.
-  const RunModels other = store.get_with_draft({.dtype = "f32"}, "", "speculative");
+  const RunModels other = store.get_with_draft({.dtype = "f32"}, {}, "speculative");
   EXPECT_EQ(other.draft->model->dtype(), kernels::DType::F32);
   EXPECT_EQ(other.target.model->dtype(), kernels::DType::F32);
   EXPECT_EQ(store.get({.dtype = "f32"}).id, other.target.id);
@@ -100,7 +104,7 @@ TEST(ModelStore, the_cache_has_the_requested_type) {
   EXPECT_EQ(bytes_per_token("f32"), 2 * bytes_per_token(""));
   EXPECT_EQ(bytes_per_token("q8_0"), bytes_per_token("f16") * 17 / 32);
   EXPECT_EQ(store.get({.cache_type = "q8_0"}).model->dtype(), store.get({}).model->dtype());
-  const RunModels pair = store.get_with_draft({.cache_type = "q8_0"}, "", "speculative");
+  const RunModels pair = store.get_with_draft({.cache_type = "q8_0"}, {}, "speculative");
   EXPECT_EQ(pair.draft->model->cache_type(), kernels::DType::Q8_0);
   const std::string text = refusal([&] { store.get({.cache_type = "q4_0"}); }, ErrorCode::Usage);
   EXPECT_NE(text.find("--cache-type q4_0: expected f32, bf16, f16 or q8_0"), std::string::npos)
@@ -110,7 +114,7 @@ TEST(ModelStore, the_cache_has_the_requested_type) {
 TEST(ModelStore, a_target_without_a_draft_names_the_decoder) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::string text =
-      refusal([&] { store.get_with_draft({.model = "demo-draft"}, "", "mcsd"); }, ErrorCode::Usage);
+      refusal([&] { store.get_with_draft({.model = "demo-draft"}, {}, "mcsd"); }, ErrorCode::Usage);
   EXPECT_NE(text.find("mcsd needs a draft model: the card of demo-draft names none"),
             std::string::npos)
       << text;
@@ -136,7 +140,7 @@ TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::string other = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa";
   const std::string counts =
-      refusal([&] { store.get_with_draft({.needs_tokenizer = false}, other, "speculative"); },
+      refusal([&] { store.get_with_draft({.needs_tokenizer = false}, {.draft = other}, "speculative"); },
               ErrorCode::Usage);
   const ModelFiles target = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
   const std::string n_tokens = std::to_string(target.tokenizer->vocab_size());
@@ -156,7 +160,7 @@ TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
   bytes.replace(bytes.find(word), word.size(), another);
   write_file(path, bytes);
   const std::string pieces =
-      refusal([&] { store.get_with_draft({}, folder.path(), "speculative"); }, ErrorCode::Usage);
+      refusal([&] { store.get_with_draft({}, {.draft = folder.path()}, "speculative"); }, ErrorCode::Usage);
   for (const std::string& part : {"both vocabularies have " + n_tokens + " tokens", another, word})
     EXPECT_NE(pieces.find(part), std::string::npos) << pieces;
 }
@@ -181,14 +185,14 @@ std::string altered_draft(const std::string& folder,
 // SD03, SD09.
 TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
-  EXPECT_TRUE(pair_notices(store.get_with_draft({}, "", "speculative")).empty());
+  EXPECT_TRUE(pair_notices(store.get_with_draft({}, {}, "speculative")).empty());
   EXPECT_TRUE(pair_notices(RunModels(store.get({}))).empty());
   const Folder temporary;
   const std::string folder = temporary / "altered_draft";
   const auto notice_of = [&](const char* file, const std::string& from, const std::string& to) {
     ModelStore own(DECOSCOPE_SOURCE_DIR "/assets", 1);
     const auto notices =
-        pair_notices(own.get_with_draft({}, altered_draft(folder, file, from, to), "speculative"));
+        pair_notices(own.get_with_draft({}, {.draft = altered_draft(folder, file, from, to)}, "speculative"));
     EXPECT_EQ(notices.size(), 1u) << file << ": " << to;
     return notices.empty() ? "" : notices[0];
   };
@@ -223,7 +227,7 @@ TEST(ModelStore, memory_for_both_models_is_checked_before_loading) {
     const MemoryLeft left(room);
     text = refusal(
         [&] {
-          store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, "demo-target",
+          store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, {.draft = "demo-target"},
                                "speculative");
         },
         ErrorCode::Resources);
@@ -233,7 +237,7 @@ TEST(ModelStore, memory_for_both_models_is_checked_before_loading) {
     return memory_plan(loaded.model->config(), loaded.model->dtype()).needed();
   };
   const RunModels models =
-      store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, "demo-target", "speculative");
+      store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, {.draft = "demo-target"}, "speculative");
   EXPECT_NE(text.find(size_words(needed(models.target) + needed(*models.draft)) +
                       " of memory are needed"),
             std::string::npos)

@@ -51,14 +51,14 @@ void context_row(SetupForm& form, const Catalog& catalog) {
 std::string draft_words(const SetupForm& form, const Catalog& catalog) {
   if (!form.draft.empty()) return form.draft;
   const std::string named = draft_of(form, catalog);
-  return named.empty() ? "none" : named + " (by the model's card)";
+  return named.empty() ? "none" : named + " (of this model)";
 }
 
 void draft_row(SetupForm& form, const Catalog& catalog) {
-  row_label("draft", "the draft model, for decoders that need one; the scale does not apply to it");
+  row_label("draft", "the draft model, for decoders that need one");
   if (!ImGui::BeginCombo("##draft", draft_words(form, catalog).c_str())) return;
   const CatalogModel* target = catalog.model(form.model);
-  if (ImGui::Selectable("as the model's card says", form.draft.empty())) form.draft.clear();
+  if (ImGui::Selectable("the model's own", form.draft.empty())) form.draft.clear();
   for (const CatalogModel& model : catalog.models) {
     const std::string why = target ? why_no_draft(*target, model) : model.unavailable;
     ImGui::BeginDisabled(!why.empty());
@@ -83,7 +83,7 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
   const std::string named = heads_of(form, catalog, kind);
   const std::string shown = !none.empty()                ? "none"
                             : named.empty()              ? "none"
-                            : chosen == form.heads.end() ? named + " (by the model's card)"
+                            : chosen == form.heads.end() ? named + " (of this model)"
                                                          : named;
   const std::string id = "##heads_" + kind;
   if (!none.empty()) {
@@ -94,7 +94,7 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
     return;
   }
   if (!ImGui::BeginCombo(id.c_str(), shown.c_str())) return;
-  if (ImGui::Selectable("as the model's card says", chosen == form.heads.end()))
+  if (ImGui::Selectable("the model's own", chosen == form.heads.end()))
     form.heads.erase(kind);
   for (const CatalogHeads& heads : catalog.heads) {
     if (heads.kind != kind) continue;
@@ -209,6 +209,7 @@ void setup_model_part(Context& context) {
   if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
   adapter_row(context);
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
+  static constexpr std::array<const char*, 5> kDraftScales{"", "1x1", "1x2", "4x1", "4x2"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
   static constexpr std::array<const char*, 5> kCacheTypes{"", "f32", "bf16", "f16", "q8_0"};
   choice_row("scale", "##scale", form.scale, kScales,
@@ -218,6 +219,11 @@ void setup_model_part(Context& context) {
              "type of keys and values, on the CPU; q8_0 needs half the memory of f16", "as dtype");
   context_row(form, context.catalog);
   draft_row(form, context.catalog);
+  if (form.scale != "1x1")
+    choice_row("draft scale", "##draftscale", form.draft_scale, kDraftScales,
+               "1x1: the draft stays small while the model is enlarged, so drafting costs less than "
+               "for a real model of that size",
+               "as the model");
   for (const CatalogDecoder& decoder : context.catalog.decoders)
     if (decoder.needs_heads) heads_row(form, context.catalog, decoder);
   row_label("device", "");

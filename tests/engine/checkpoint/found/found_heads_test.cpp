@@ -50,5 +50,20 @@ TEST_F(FoundHeads, are_the_first_of_their_kind_and_model) {
   EXPECT_EQ(found(HeadsKind::Chimera, {"b", "c"}), "");
 }
 
+TEST_F(FoundHeads, drafts_are_the_first_that_share_the_embedding) {
+  const auto add_draft = [&](const std::string& name, const std::string& members) {
+    std::filesystem::create_directories(dir_ / name);
+    write_file(dir_ / (name + "/config.json"), "{\"model_type\": \"llama\"" + members + "}");
+  };
+  add_draft("a/whole", "");
+  add_draft("a/other", R"(, "shares_embedding_of": "Tiny-2B")");
+  add_draft("b/z", R"(, "shares_embedding_of": "Tiny-1B")");
+  add_draft("b/draft", R"(, "shares_embedding_of": "org/tiny-1b")");
+  add_draft("b/broken", R"(, "shares_embedding_of": )");
+  const std::vector<std::string> folders{dir_ / "none", dir_ / "a", dir_ / "b"};
+  EXPECT_EQ(find_draft("Tiny-1B.Q4_1", folders), dir_ / "b/draft");
+  EXPECT_EQ(find_draft("Tiny-3B", folders), "");
+}
+
 }  // namespace
 }  // namespace engine::test

@@ -216,7 +216,7 @@ class BlockPlayer {
         machine_(machine),
         control_(CostModel(machine.ms)),
         kind_(kind),
-        size_(control_, "test", kind) {}
+        size_(use_, "test", kind) {}
 
   /// One block, or one step of a window.
   void play(double right) {
@@ -249,6 +249,7 @@ class BlockPlayer {
   Random rng_;
   const Machine& machine_;
   StepControl control_;
+  ControlUse use_{&control_};
   LastingSize::Kind kind_;
   LastingSize size_;
   int last_ = 0;

@@ -136,7 +136,7 @@ TEST_F(SharingDraft, drafts_change_no_token) {
     Folder dir;
     write_draft(dir.path(), tokens);
     const RunModels models =
-        store.get_with_draft({.model = target_dir_.path()}, dir.path(), "speculative");
+        store.get_with_draft({.model = target_dir_.path()}, {.draft = dir.path()}, "speculative");
     EXPECT_TRUE(pair_notices(models).empty());
     for (const char* decoder : {"speculative", "mcsd"}) {
       for (const Sampling& sampling : {Sampling{}, Sampling{.temperature = 0.8f}}) {
@@ -155,13 +155,27 @@ TEST_F(SharingDraft, drafts_change_no_token) {
   }
 }
 
+TEST_F(SharingDraft, picks_the_same_tokens_when_enlarged) {
+  write_draft(draft_dir_.path(), kSome);
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const auto picked_at = [&](const std::string& scale) {
+    const RunModels models = store.get_with_draft(
+        {.model = target_dir_.path(), .scale = scale}, {.draft = draft_dir_.path()}, "speculative");
+    EXPECT_EQ(models.draft->model->scale(), models.target.model->scale());
+    std::vector<TokenId> ids;
+    for (const auto& token : outputs_of(*models.draft->model, {}).picked) ids.push_back(token.id);
+    return ids;
+  };
+  EXPECT_EQ(picked_at("1x1"), picked_at("4x2"));
+}
+
 TEST_F(SharingDraft, belongs_to_one_target_in_a_store) {
   Folder other_dir;
   write_small_model(other_dir);
   write_draft(draft_dir_.path(), kSome);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const auto draft_of = [&](const std::string& target) {
-    return store.get_with_draft({.model = target}, draft_dir_.path(), "mcsd").draft->id;
+    return store.get_with_draft({.model = target}, {.draft = draft_dir_.path()}, "mcsd").draft->id;
   };
   const auto first = draft_of(target_dir_.path());
   EXPECT_EQ(draft_of(target_dir_.path()), first);

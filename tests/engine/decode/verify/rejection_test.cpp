@@ -119,6 +119,19 @@ std::vector<Case> cases() {
   const std::vector<TokenId> text{1, 0, 3, 0, 1, 3, 1, 0, 3, 2};
   file.job.texts = std::make_shared<EarlierTexts>(std::make_shared<PoolFile>("a", text));
   all.push_back(file);
+  Case jacobi{"jacobi", lookahead({})};
+  jacobi.job.decoder = "jacobi";
+  for (const char* refill : {"block", "slide"}) {
+    for (const char* fill : {"prompt", "pad", "repeat"}) {
+      jacobi.name = std::string("jacobi ") + refill + " " + fill;
+      jacobi.job.options = {{"block", "3"}, {"refill", refill}, {"fill", fill}};
+      all.push_back(jacobi);
+    }
+  }
+  jacobi.name = "jacobi, filters and penalty";
+  jacobi.job.sampling = filtered.job.sampling;
+  jacobi.job.sampling.repetition_penalty = 1.2f;
+  all.push_back(jacobi);
   Case plain{"ar", lookahead({})};
   plain.job.decoder = "ar";
   plain.job.options = {};
