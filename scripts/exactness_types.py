@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares the lossless decoders that need no training with plain decoding, token for token, for every type of weights that the program
-writes: greedy and coupled (temperature 0.8, top-p 0.95, seed 7), with the sizes that `auto` chooses and with fixed ones.
+"""Compares the lossless decoders with plain decoding, token for token, for every type of weights that the program writes: greedy and
+coupled (temperature 0.8, top-p 0.95, seed 7), with the sizes that `auto` chooses and with fixed ones.
 
   exactness_types.py PROGRAM MODEL.gguf PROMPTS.jsonl OUT_DIR [--stored FILE.gguf]... [--max-tokens N (32)] [--threads N (all)]
 
 PROMPTS: as `tests/peers/greedy_parity.py prompts` writes them. MODEL is converted to every type; --stored adds a file of another model as it
-is. Prompts run in pieces of ten, alternately with `auto` and with fixed sizes. The draft of `speculative` is MODEL in Q4_0. Results of a piece
-stay in OUT_DIR, so the same command continues a stopped run; OUT_DIR/exactness_types.json has the counts. Exit codes: 1 if a text differs,
+is. Prompts run in pieces of ten, alternately with `auto` and with fixed sizes. MODEL has the bundled draft model and heads of SmolLM2. Results
+of a piece stay in OUT_DIR, so the same command continues a stopped run; OUT_DIR/exactness_types.json has the counts. Exit codes: 1 if a text differs,
 otherwise the program's.
 """
 import argparse
@@ -17,6 +17,9 @@ import sys
 
 TYPES = ["Q4_0", "Q4_1", "Q8_0", "F16", "BF16", "F32"]
 LANES = "ar,jacobi,lookahead,prompt-lookup,suffix,recycling,fastcot"
+BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../assets/models")
+# Decoders that need trained parts, with the option that names the part.
+TRAINED = {"smollm2-draft": ("speculative,mcsd", "--draft"), "smollm2-medusa": ("medusa", "--heads"), "smollm2-chimera": ("chimera", "--heads")}
 SAMPLINGS = {"greedy": [], "coupled": ["--temperature", "0.8", "--top-p", "0.95", "--seed", "7"]}
 FIXED = ["block=8", "window=6", "ngram_size=4", "n_guesses=6", "n_tokens=8", "rows=16", "gamma=4"]
 PIECE = 10
@@ -38,14 +41,25 @@ def converted(args, kind):
 
 
 def models(args):
-    """Names and files of the models; only the types of MODEL have a draft."""
+    """Names and files of the models; only the types of MODEL have trained parts."""
     return [(kind, converted(args, kind), True) for kind in TYPES] + \
            [(os.path.basename(path).removesuffix(".gguf"), path, False) for path in args.stored]
 
 
-def compare(args, model, has_draft, prompts, options):
-    lanes, draft = (LANES + ",speculative", ["--draft", converted(args, "Q4_0")]) if has_draft else (LANES, [])
-    command = [args.program, "compare", "--model", model, *draft, "--decoders", lanes, "--prompt-file", prompts, "--json",
+def trained():
+    """The further lanes, and the options that name their parts."""
+    lanes, named = LANES, {}
+    for part, (decoders, option) in TRAINED.items():
+        path = os.path.join(BUNDLED, part)
+        if os.path.isdir(path):
+            lanes += "," + decoders
+            named.setdefault(option, []).append(path)
+    return lanes, [word for option, paths in named.items() for word in (option, ",".join(paths))]
+
+
+def compare(args, model, has_parts, prompts, options):
+    lanes, parts = trained() if has_parts else (LANES, [])
+    command = [args.program, "compare", "--model", model, *parts, "--decoders", lanes, "--prompt-file", prompts, "--json",
                "--max-tokens", str(args.max_tokens), "--threads", str(args.threads), *options]
     found = json.loads(run(command))
     found = found if isinstance(found, list) else found.get("results", [found])
@@ -54,7 +68,7 @@ def compare(args, model, has_draft, prompts, options):
 
 
 def pieces(args):
-    """The settings of every piece: [(file of results, model, has_draft, prompts, options)]."""
+    """The settings of every piece: [(file of results, model, has_parts, prompts, options)]."""
     with open(args.prompts, encoding="utf-8") as file:
         lines = [line for line in file if line.strip()]
     n_pieces = -(-len(lines) // PIECE)
@@ -63,9 +77,9 @@ def pieces(args):
         with open(prompts, "w", encoding="utf-8") as file:
             file.writelines(lines[at::n_pieces])  # of every set
         sizes, fixed = ("fixed", [word for one in FIXED for word in ("--set", one)]) if at % 2 else ("auto", [])
-        for name, model, has_draft in models(args):
+        for name, model, has_parts in models(args):
             for sampling, options in SAMPLINGS.items():
-                yield f"{args.out}/{name}-{sampling}-{sizes}-{at}.json", model, has_draft, prompts, options + fixed
+                yield f"{args.out}/{name}-{sampling}-{sizes}-{at}.json", model, has_parts, prompts, options + fixed
 
 
 def summary(files):

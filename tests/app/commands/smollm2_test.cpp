@@ -1,7 +1,8 @@
 // SmolLM2-135M-Instruct from its GGUF file: the prompts' ids and the greedy tokens in f32 are those of transformers 5.24
-// (tests/peers/greedy_parity.py made the fixture), and every lossless decoder that needs no trained part emits the tokens of
-// plain decoding. Skipped where scripts/get_model.sh has not put the model.
+// (tests/peers/greedy_parity.py made the fixture), and lossless decoders, with the bundled draft model and heads too, emit the
+// tokens of plain decoding. Skipped where scripts/get_model.sh has not put the model.
 #include <fstream>
+#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -45,6 +46,23 @@ TEST_F(SmolLM2, lossless_decoders_emit_the_tokens_of_plain_decoding) {
         messages_ + sampling);
     for (const json& lane : race.at("summary"))
       EXPECT_EQ(lane.at("identical"), lane.at("n")) << lane.at("lane") << sampling;
+  }
+}
+
+/// The least tokens per step of decoders that use a bundled part for this model, on the messages.
+TEST_F(SmolLM2, bundled_parts_draft_what_the_model_writes) {
+  NEEDS_SMOLLM2();
+  const std::map<std::string, double> least{{"speculative", 1.5}, {"mcsd", 1.5}, {"medusa", 1.3}};
+  for (const char* dtype : {"", " --dtype bf16"}) {
+    const json race = results(
+        "compare --decoders ar,speculative,mcsd,medusa --max-tokens 32 --set gamma=3 --set "
+        "k_config=2,1,1 --set tree=rows8 --prompt-file " +
+        messages_ + dtype);
+    for (const json& lane : race.at("summary")) {
+      EXPECT_EQ(lane.at("identical"), lane.at("n")) << lane.at("lane") << dtype;
+      if (const auto found = least.find(lane.at("lane").get<std::string>()); found != least.end())
+        EXPECT_GE(lane.at("tokens_per_step").get<double>(), found->second) << lane.at("lane");
+    }
   }
 }
 

@@ -94,25 +94,34 @@ void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
   list->AddLine({to, y - px(3)}, {to, y}, colour(theme().bright), px(1));
 }
 
+// Draws the number of a row at the left edge, over cells that are scrolled under it.
+void row_number(const GridRow& row, float x, float y, const GridSizes& s) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (ImGui::GetScrollX() > 0)
+    list->AddRectFilled({x - px(4), y - px(3)}, {x + s.label - px(4), y + s.row_height - px(3)},
+                        ImGui::GetColorU32(ImGuiCol_WindowBg));
+  list->AddText(fonts().mono, px(13.5f), {x, y + px(4)}, colour(theme().dim),
+                fmt::format("{}", row.iteration).c_str());
+}
+
 }  // namespace
 
-void draw_block_grid(const Grid& grid, const GridCells& cells) {
+float draw_block_grid(const Grid& grid, const GridCells& cells) {
   const GridSizes s{px(34), px(66), px(22), px(28)};
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float left = ImGui::GetWindowPos().x, right = left + ImGui::GetWindowSize().x;
+  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowSize().x;
+  const float numbers = at.x + ImGui::GetScrollX(), numbers_end = numbers + s.label - px(4);
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (std::size_t r = 0; r < grid.rows.size(); ++r) {
     const GridRow& row = grid.rows[r];
     const float y = at.y + static_cast<float>(r) * s.row_height + px(3);
-    list->AddText(fonts().mono, px(13.5f), {at.x, y + px(4)}, colour(theme().dim),
-                  fmt::format("{}", row.iteration).c_str());
     ImGui::PushID(static_cast<int>(r));
     float end = at.x + s.label;
     for (std::size_t i = 0; i < row.cells.size(); ++i) {
       const int column = row.first_column + static_cast<int>(i);
       const float x = at.x + s.label + static_cast<float>(column) * s.cell_width;
       end = x + s.cell_width;
-      if (x + s.cell_width < left || x > right) continue;
+      if (x + s.cell_width < numbers_end || x > right) continue;
       grid_cell(cells, row, row.cells[i], column, grid.first_position + column, {x, y},
                 {x + s.cell_width - px(3), y + s.cell_height});
     }
@@ -123,9 +132,13 @@ void draw_block_grid(const Grid& grid, const GridCells& cells) {
                     fmt::format("+{}", row.n_proved).c_str());
   }
   grid_stairs(grid, at, s);
+  for (std::size_t r = 0; r < grid.rows.size(); ++r)
+    row_number(grid.rows[r], numbers, at.y + static_cast<float>(r) * s.row_height + px(3), s);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({s.label + static_cast<float>(grid.n_columns + 1) * s.cell_width,
                 static_cast<float>(grid.rows.size()) * s.row_height + px(6)});
+  const int proved = grid.rows.empty() ? 0 : grid.rows.back().final_column;
+  return at.x + s.label + static_cast<float>(proved) * s.cell_width;
 }
 
 }  // namespace ui

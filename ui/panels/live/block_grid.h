@@ -32,7 +32,8 @@ struct GridCells {
   bool marks = true;
 };
 
-/// Draws the grid at the cursor and moves the cursor below it.
-void draw_block_grid(const Grid& grid, const GridCells& cells);
+/// Draws the grid at the cursor and moves the cursor below it. The numbers of the iterations stay at the left edge when the grid is scrolled.
+/// @return  screen x after the tokens that the last row has proved final
+float draw_block_grid(const Grid& grid, const GridCells& cells);
 
 }  // namespace ui

@@ -191,8 +191,14 @@ std::string left_out_words(const Grid& grid) {
   return text;
 }
 
-// Scrolls to the newest rows for two frames after the playhead has moved, because the height is known one frame late.
-void keep_newest_in_view(const engine::RunRecord& run, std::size_t n_steps) {
+// Moves the cursor to the left edge of the panel's visible part.
+void to_left_edge() {
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
+}
+
+// Scrolls to the newest rows for two frames after the playhead has moved, because the size is known one frame late.
+// @param frontier  screen x after the newest tokens that are proved final
+void keep_newest_in_view(const engine::RunRecord& run, std::size_t n_steps, float frontier) {
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID shown = ImGui::GetID("shown") + run.id();
   const ImGuiID frames_left = ImGui::GetID("frames");
@@ -202,12 +208,18 @@ void keep_newest_in_view(const engine::RunRecord& run, std::size_t n_steps) {
   kept->SetInt(frames_left, std::max(0, n_frames - 1));
   if (n_frames == 0) return;
   ImGui::SetScrollHereY(1);
+  const float x = frontier - ImGui::GetWindowPos().x, wide = ImGui::GetWindowSize().x;
+  if (x < wide * 0.15f || x > wide * 0.7f) ImGui::SetScrollFromPosX(x, 0.3f);
 }
 
-void draw_block(Context& context, const engine::RunRecord& run, Grid& grid) {
+// Returns the screen x after the tokens that the last row has proved final.
+float draw_block(Context& context, const engine::RunRecord& run, Grid& grid) {
   if (context.states.get<BlockGridView>().only_changed) only_changes(grid);
-  if (const std::string left_out = left_out_words(grid); !left_out.empty()) small_label(left_out);
-  draw_block_grid(grid, cells_of(context, run));
+  if (const std::string left_out = left_out_words(grid); !left_out.empty()) {
+    to_left_edge();
+    small_label(left_out);
+  }
+  return draw_block_grid(grid, cells_of(context, run));
 }
 
 // Draws an earlier block as one row; a click shows or hides its iterations.
@@ -216,6 +228,7 @@ void folded_block(Context& context, const engine::RunRecord& run, const FoldedBl
   const std::pair key{run.id(), block.block};
   auto& unfolded = context.states.get<TrajectoryView>().unfolded;
   const bool open = unfolded.contains(key);
+  to_left_edge();
   const ImVec2 at = ImGui::GetCursorPos();
   if (ImGui::Selectable("###fold", false, ImGuiSelectableFlags_AllowOverlap, {0, px(22)})) {
     if (open)
@@ -235,7 +248,7 @@ void folded_block(Context& context, const engine::RunRecord& run, const FoldedBl
   show_line_feeds(text);
   words(elided(text, ImGui::GetContentRegionAvail().x), theme().text);
   ImGui::PopFont();
-  ImGui::SetCursorPos({at.x, at.y + px(26)});
+  ImGui::SetCursorPos({at.x - ImGui::GetScrollX(), at.y + px(26)});
   if (open) {
     Grid grid = trajectory_grid(run, block.n_steps, context.states.get<BlockGridView>().hindsight,
                                 kMaxRows, block.block);
@@ -254,13 +267,18 @@ std::string counted_words(const Grid& grid) {
 
 void draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_steps, Grid& grid) {
   const FoldedBlocks older = older_blocks(run, n_steps, kMaxFolded);
-  if (older.more_before) small_label("earlier blocks omitted");
+  if (older.more_before) {
+    to_left_edge();
+    small_label("earlier blocks omitted");
+  }
   for (const FoldedBlock& block : older.blocks) folded_block(context, run, block);
-  draw_block(context, run, grid);
+  const float frontier = draw_block(context, run, grid);
+  to_left_edge();
   small_label(counted_words(grid));
   ImGui::Dummy({1, px(4)});
+  to_left_edge();
   legend(kBlockLegend, false);
-  keep_newest_in_view(run, n_steps);
+  keep_newest_in_view(run, n_steps, frontier);
 }
 
 // Sets `at` to the selected step and returns true if the playhead (`n` steps) has passed that step and `at` is another one.
