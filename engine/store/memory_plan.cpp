@@ -155,7 +155,8 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   const int n_rows = std::max(largest_chunk(config, 0).n_rows, kStepRows);
   return {.weights = size * (without_layers + layer * config.n_layers),
           .workspace = size * largest + sizeof(float) * n_rows * row,
-          .cache_per_token = cache_bytes_per_token(config, dtype)};
+          .cache_per_token = cache_bytes_per_token(config, dtype),
+          .is_f32 = dtype == kernels::DType::F32};
 }
 
 MemoryPlan memory_plan_as_stored(const ModelFiles& files, const kernels::Ops& ops) {
@@ -218,7 +219,8 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   const double tables = packed(vocab, dim) + (n_outputs > 0 ? packed(n_outputs, dim) : 0);
   return {.weights = tables + n_layers * layer + sizeof(float) * vectors,
           .workspace = workspace + first_pages * 2 * page * n_layers,
-          .cache_per_token = 2 * size * kv * n_layers};
+          .cache_per_token = 2 * size * kv * n_layers,
+          .is_f32 = dtype == kernels::DType::F32};
 }
 
 MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool with_table) {
@@ -263,7 +265,9 @@ void check_memory(const std::string& name,
                   is_scaled ? " at --scale " + name_of(scale) : "", size_words(plan.needed()),
                   size_words(plan.weights), size_words(plan.workspace),
                   size_words(plan.cache_per_token), size_words(static_cast<double>(available)),
-                  is_scaled ? "a smaller --scale, like 4x2" : "a smaller model, or --dtype bf16",
+                  is_scaled     ? "a smaller --scale, like 4x2"
+                  : plan.is_f32 ? "a smaller model, or --dtype bf16"
+                                : "a smaller model",
                   gpu.empty() ? "" : ", or --device cpu"));
 }
 

@@ -19,6 +19,7 @@ struct MemoryPlan {
   // additional memory for loading and for a run; on a GPU including the first cache pages
   double workspace = 0;
   double cache_per_token = 0;  // keys and values; pages are allocated as a sequence grows
+  bool is_f32 = false;         // some weights are f32, so --dtype bf16 needs less
   /// Bytes that must be free to load and run the model.
   double needed() const { return weights + workspace; }
 };
@@ -26,7 +27,8 @@ struct MemoryPlan {
 inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
   return {.weights = a.weights + b.weights,
           .workspace = a.workspace + b.workspace,
-          .cache_per_token = a.cache_per_token + b.cache_per_token};
+          .cache_per_token = a.cache_per_token + b.cache_per_token,
+          .is_f32 = a.is_f32 || b.is_f32};
 }
 
 /// Bytes of keys and values of one position. A double, because they may exceed 2^63 in a scaled model.

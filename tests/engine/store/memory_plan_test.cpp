@@ -8,6 +8,7 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/store/memory_plan.h"
 #include "kernels/device.h"
+#include "tests/support/refusal.h"
 
 namespace engine {
 namespace {
@@ -136,6 +137,12 @@ TEST(MemoryPlan, a_plan_that_does_not_fit_is_refused_with_both_sizes) {
     check_memory("big", {}, plan, 1);
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).find("--scale"), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("--dtype"), std::string::npos) << error.what();
+  }
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    const std::string text = kernels::test::refusal(
+        [&] { check_memory("m", {}, memory_plan(shape(), dtype), 1); }, ErrorCode::Resources);
+    EXPECT_EQ(text.find("--dtype bf16") != std::string::npos, dtype == DType::F32) << text;
   }
 }
 
