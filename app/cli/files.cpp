@@ -427,8 +427,8 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->add_option(
           "out", p.trace.out,
           "output file; its extension selects the format: .json or .json.gz (trace for "
-          "Perfetto), .csv (four tables), .txt (description), .pdrun (the intact part of a "
-          "damaged recording) (default: the recording's name with .json)")
+          "Perfetto), .html (a page that plays it in a browser), .md (report), .csv (four "
+          "tables), .txt (description), .pdrun (the intact part of a damaged recording) (default: the recording's name with .json)")
       ->type_name("FILE");
   convert->add_flag("--with-prompt", p.trace.with_prompt,
                     "include the text of the prompt, not only its hash");

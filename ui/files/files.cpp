@@ -7,6 +7,7 @@
 #include "engine/base/output_file.h"
 #include "engine/trace/csv.h"
 #include "engine/trace/export.h"
+#include "engine/trace/page/html.h"
 
 namespace ui {
 
@@ -100,6 +101,20 @@ std::string export_trace(const engine::Timeline& timeline,
     std::string text = "Wrote " + report.path + " and checked it: " + report.summary() + ".";
     for (const std::string& notice : report.notices) text += "\nNote: " + notice;
     return text;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::string export_page(const engine::Timeline& timeline, const std::string& path) {
+  try {
+    const engine::HtmlPage page = engine::html_page(timeline);
+    engine::OutputFile file(fs::path(path).replace_extension(".html").string(), {},
+                            engine::OutputFile::IfExists::NewName);
+    file.write(page.text);
+    file.finish();
+    return "Wrote " + file.path() +
+           (page.has_proposals ? "." : ", without proposals, which would make it larger than 5 MB.");
   } catch (const std::exception& error) {
     return error.what();
   }

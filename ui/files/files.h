@@ -40,6 +40,9 @@ std::filesystem::path documents_folder();
 std::string export_trace(const engine::Timeline& timeline,
                          const std::string& path,
                          const engine::TraceOptions& options);
+/// Writes a page (.html) that plays the recording in a browser. An existing file is not replaced; the name gets a number.
+/// @return a sentence that names the file, or why nothing was written
+std::string export_page(const engine::Timeline& timeline, const std::string& path);
 /// Writes tables as CSV beside `path`: NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv.
 /// @return a sentence that names the files, or why nothing was written
 std::string export_tables(const engine::Timeline& timeline, const std::string& path);

@@ -301,6 +301,9 @@ void Shell::draw_export_dialog(Context& c) {
     if (button("CSV tables###do_csv", false, any, "steps and tokens; the header row gives units"))
       export_said_ = export_tables(c.timeline, path);
     ImGui::SameLine();
+    if (button("Web page###do_page", false, any, "one file that plays the recording in a browser"))
+      export_said_ = export_page(c.timeline, path);
+    ImGui::SameLine();
     if (button("Close###cancel_export")) export_dialog_ = false;
     picture_row();
     if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)

@@ -13,6 +13,8 @@
 #include "engine/event/recording/recorder.h"
 #include "engine/trace/describe.h"
 #include "engine/trace/export.h"
+#include "engine/trace/page/html.h"
+#include "engine/trace/page/report.h"
 
 namespace app {
 namespace {
@@ -68,13 +70,13 @@ void refuse_part(const std::string& to, const engine::TraceOptions& options) {
 TraceAnswer trace_convert(const std::string& from,
                           const std::string& to,
                           const ConvertOptions& options) {
-  const bool known =
-      is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") || to.ends_with(".pdrun");
+  const bool known = is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") ||
+                     to.ends_with(".html") || to.ends_with(".md") || to.ends_with(".pdrun");
   if (!known) {
     throw engine::Error(
         engine::ErrorCode::Usage,
         engine::escaped(to) +
-            ": found an unknown extension, expected .json, .json.gz, .csv, .txt or .pdrun");
+            ": found an unknown extension, expected .json, .json.gz, .html, .md, .csv, .txt or .pdrun");
   }
   if (is_trace_name(from)) {
     throw engine::Error(engine::ErrorCode::Usage,
@@ -87,6 +89,9 @@ TraceAnswer trace_convert(const std::string& from,
   std::vector<std::string> files;
   std::vector<std::string> notices = opened.report.notices();
   TraceAnswer answer;
+  const auto before_each_run = [&] {
+    if (options.stop && options.stop()) throw_cancelled(to, "nothing was written");
+  };
   if (is_trace_name(to)) {
     engine::TraceOptions trace = options.trace;
     trace.if_exists = engine::OutputFile::IfExists::NewName;
@@ -102,10 +107,14 @@ TraceAnswer trace_convert(const std::string& from,
     files = engine::write_tables(opened.timeline, to.substr(0, to.size() - kTables.size()),
                                  options.csv, before_each);
   } else if (to.ends_with(".txt")) {
-    const auto before_each = [&] {
-      if (options.stop && options.stop()) throw_cancelled(to, "nothing was written");
-    };
-    files = {write_new_file(to, engine::describe(opened.timeline, before_each))};
+    files = {write_new_file(to, engine::describe(opened.timeline, before_each_run))};
+  } else if (to.ends_with(".md")) {
+    files = {write_new_file(to, engine::markdown_report(opened.timeline, before_each_run))};
+  } else if (to.ends_with(".html")) {
+    const engine::HtmlPage page = engine::html_page(opened.timeline, {}, before_each_run);
+    if (!page.has_proposals)
+      notices.emplace_back("the page has no proposals, which would make it larger than 5 MB");
+    files = {write_new_file(to, page.text)};
   } else {
     files = {repaired(from, to, options.stop)};
   }

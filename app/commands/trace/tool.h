@@ -47,8 +47,8 @@ struct ConvertOptions {
 };
 
 /// Converts a recording; the ending of `to` selects the format: .json and .json.gz a Chrome trace,
-/// .csv four tables (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv), .txt a
-/// description, .pdrun a recording of the whole frames. No file is replaced: if `to` exists, a
+/// .csv four tables (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv), .html a
+/// page that plays the recording, .md a report, .txt a description, .pdrun a recording of the whole frames. No file is replaced: if `to` exists, a
 /// numbered name is taken and reported.
 /// @throws Error(Usage)  another ending; --run, steps or the prompt's text with another format than
 ///                       a trace; a run or steps that are not in the recording

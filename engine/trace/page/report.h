@@ -1,0 +1,16 @@
+// A recording as a report in Markdown: for each race or run the prompt, the settings, a table of
+// the lanes, and the text of the first one.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "engine/event/timeline/timeline.h"
+
+namespace engine {
+
+/// @param before_each  called before each race or run; may throw to cancel. May be empty
+std::string markdown_report(const Timeline& timeline,
+                            const std::function<void()>& before_each = {});
+
+}  // namespace engine

@@ -1,0 +1,24 @@
+// The results of a run as text, as the page and the report show them.
+#pragma once
+
+#include <string>
+
+#include "engine/event/timeline/timeline.h"
+
+namespace engine {
+
+/// Each is "-" if it is not known.
+struct RunFigures {
+  std::string model;              // name and dtype; empty if unknown
+  std::string end;                // the reason why the run ended, "failed" or "not finished"
+  std::string tokens_per_step;    // "1.62"
+  std::string tokens_per_second;  // "214.3"
+  std::string speedup;            // "1.41x"
+  std::string accepted;           // share of the proposals, "64 %"
+  std::string identical;          // to plain decoding: "yes" or "no"
+};
+
+/// The results of a run.
+RunFigures figures_of(const Timeline& timeline, const RunRecord& run);
+
+}  // namespace engine
