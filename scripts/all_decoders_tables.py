@@ -86,7 +86,7 @@ def measured_once(race):
     for s in found["summary"]:
         runs = [r for r in found["results"] if r["lane"] == s["lane"]]
         total = {name: sum(r["metrics"].get(name, 0) for r in runs)
-                 for name in ("rows", "proposed", "accepted", "head_1_judged", "head_1_accepted")}
+                 for name in ("rows", "proposed", "accepted")}
         steps = sum(r["steps"] for r in runs)
         forward = [r["metrics"]["fast_forward_mean"] for r in runs if "fast_forward_mean" in r["metrics"]]
         lanes[s["lane"]] = {
@@ -94,7 +94,6 @@ def measured_once(race):
             "of rows": s.get("of_its_rows"), "drafting": s["drafting_ms"] / s["rows_ms"] if s.get("rows_ms") else None,
             "step": s["rows_ms"] / steps if s.get("rows_ms") else None,
             "accepted": total["accepted"] / total["proposed"] if total["proposed"] else None,
-            "first guess": total["head_1_accepted"] / total["head_1_judged"] if total["head_1_judged"] else None,
             "fast-forward": statistics.mean(forward) if forward else None,
             "identical": s["identical"], "n": s["n"]}
     return lanes
@@ -224,7 +223,8 @@ def tables(out, tasks, sets, heads):
     print("\nCost of a step of the target:\n")
     steps_table(out, found)
     print("\nFigures of the papers beside ours at 4x2:\n")
-    paper_figures.table(found, tasks, sets)
+    top1 = {kind: [shares[0] for shares in document(f"{out}/heads-4x2/demo-{kind}/accuracies.json")["heads"]] for kind in heads}
+    paper_figures.table(found, tasks, sets, top1)
     for title, names in (("Generated tasks", tasks), ("Open sets", sets)):
         if names:
             print(f"\n{title}:\n")
