@@ -181,22 +181,24 @@ RankTree find_rank_tree(const std::string& name, const std::string& trees_dir) {
 HeadAccuracies read_accuracies(const std::string& path) {
   const Json json = read_json_input(path, {});
   HeadAccuracies accuracies;
-  for (const Json& head : list_of(json, path, "heads").items) {
+  // Trees are grown from the shares along chains of right guesses, if they were measured.
+  const char* measured = json.find("after_right") ? "after_right" : "heads";
+  for (const Json& head : list_of(json, path, measured).items) {
     std::vector<double> shares;
     for (const Json& share : head.items) {
       const double value = share.is(JsonReader::Kind::Number) ? share.number().real() : -1;
       if (!(value >= 0 && value <= 1))
-        refuse(path, "heads", share.shown(), "shares between 0 and 1");
+        refuse(path, measured, share.shown(), "shares between 0 and 1");
       shares.push_back(value);
     }
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     if (shares.empty() || sum > 1 + 1e-6)
-      refuse(path, "heads", shares.empty() ? head.shown() : "shares that sum to more than 1",
+      refuse(path, measured, shares.empty() ? head.shown() : "shares that sum to more than 1",
              "for each head and rank the share of positions at which the token of that rank was "
              "right");
     accuracies.push_back(std::move(shares));
   }
-  if (accuracies.empty()) refuse(path, "heads", "[]", "a list for each head");
+  if (accuracies.empty()) refuse(path, measured, "[]", "a list for each head");
   return accuracies;
 }
 

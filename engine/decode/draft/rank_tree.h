@@ -56,7 +56,9 @@ RankTree find_rank_tree(const std::string& name, const std::string& trees_dir);
 /// rank is the target's.
 using HeadAccuracies = std::vector<std::vector<double>>;
 
-/// Reads a file {"heads": [[.7, .1, ...], ...], "prompts": N, "measured_on": "..."}.
+/// Reads a file {"heads": [[.7, .1, ...], ...], "prompts": N, "measured_on": "..."}. A member
+/// "after_right" of the same form, shares where the guesses of the heads before were right, is read
+/// instead of "heads".
 /// @throws Error(BadInput)  if a share is not in [0, 1] or those of a head sum to more than 1
 HeadAccuracies read_accuracies(const std::string& path);
 

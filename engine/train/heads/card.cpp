@@ -86,8 +86,13 @@ void write_heads_card(const std::string& directory,
   card += fmt::format(
       "## Accuracies\n\nShare of positions at which the target's token is among the most likely "
       "tokens of a head, in greedy texts after {} unseen prompts of the dev split. The head reads "
-      "the tokens of the text.\n\n{}",
-      training.n_prompts, accuracy_table(result.ranks));
+      "the tokens of the text.\n\n{}\nThe same where the likeliest tokens of all heads before were "
+      "right, as on the way down a tree:\n\n{}",
+      training.n_prompts, accuracy_table(result.ranks.all),
+      accuracy_table(result.ranks.after_right));
+  if (result.self_fed)
+    card += "\nThe same at all positions, but the heads read their own guesses (free-running):\n\n" +
+            accuracy_table(*result.self_fed);
   write_whole_file(directory + "/README.md", card);
 }
 

@@ -35,7 +35,8 @@ class ChimeraPass final : public HeadsPass {
   void rank(const TrainWeights& w,
             std::span<const HeadsText> texts,
             int n_valid,
-            HeadsRanks& ranks) override;
+            bool self_fed,
+            MeasuredRanks& ranks) override;
 
  private:
   void read(std::span<const HeadsText> texts, const HeadsLoss* loss);
@@ -387,9 +388,11 @@ void ChimeraPass::forward_backward(const TrainWeights& w,
 void ChimeraPass::rank(const TrainWeights& w,
                        std::span<const HeadsText> texts,
                        int n_valid,
-                       HeadsRanks& ranks) {
+                       bool self_fed,
+                       MeasuredRanks& ranks) {
   read(texts, nullptr);
   if (rows_.links.empty()) return;
+  if (self_fed) guess(w);
   forward(w);
   auto* there = static_cast<std::int32_t*>(rank_.data());
   for (int head = 0; head < c_.n_heads; head++) {
@@ -403,12 +406,17 @@ void ChimeraPass::rank(const TrainWeights& w,
   const int last = c_.n_heads - 1;
   std::vector<std::int32_t> found(static_cast<std::size_t>(first_of(last) + n_rows(last)));
   on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));
-  for (int head = 0; head < c_.n_heads; head++)
-    for (int row = 0; row < n_rows(head); row++)
-      if (const std::int32_t rank = found[static_cast<std::size_t>(first_of(head) + row)]; rank > 0)
-        ranks.add(head, rank - 1);
-      else
-        ranks.add(head, kRanks);
+  std::vector<int> of_link(rows_.links.size(), kRanks);
+  for (int head = 0; head < c_.n_heads; head++) {
+    const std::vector<int>& links = rows_.of_head[static_cast<std::size_t>(head)];
+    for (std::size_t row = 0; row < links.size(); row++)
+      if (const std::int32_t rank = found[static_cast<std::size_t>(first_of(head)) + row]; rank > 0)
+        of_link[static_cast<std::size_t>(links[row])] = rank - 1;
+  }
+  for (std::size_t first = 0, end = 0; first < of_link.size(); first = end) {
+    while (end < of_link.size() && rows_.links[end].first == static_cast<int>(first)) end++;
+    ranks.add_place(std::span(of_link).subspan(first, end - first));
+  }
 }
 
 }  // namespace

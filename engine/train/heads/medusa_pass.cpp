@@ -42,7 +42,8 @@ class MedusaPass final : public HeadsPass {
   void rank(const TrainWeights& w,
             std::span<const HeadsText> texts,
             int n_valid,
-            HeadsRanks& ranks) override;
+            bool self_fed,
+            MeasuredRanks& ranks) override;
 
  private:
   void read(std::span<const HeadsText> texts);
@@ -153,7 +154,8 @@ void MedusaPass::forward_backward(const TrainWeights& w,
 void MedusaPass::rank(const TrainWeights& w,
                       std::span<const HeadsText> texts,
                       int n_valid,
-                      HeadsRanks& ranks) {
+                      bool /*self_fed*/,
+                      MeasuredRanks& ranks) {
   read(texts);
   if (n_ == 0) return;
   auto* there = static_cast<std::int32_t*>(rank_.data());
@@ -168,11 +170,15 @@ void MedusaPass::rank(const TrainWeights& w,
   }
   std::vector<std::int32_t> found(targets_.size());
   on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));
-  for (int head = 0; head < c_.n_heads; head++) {
-    for (int row = 0; row < n_; row++) {
+  std::vector<int> of_place;
+  for (int row = 0; row < n_; row++) {
+    of_place.clear();
+    for (int head = 0; head < c_.n_heads; head++) {
       const auto i = static_cast<std::size_t>(first_of(head) + row);
-      if (targets_[i] != -1) ranks.add(head, found[i] > 0 ? found[i] - 1 : kRanks);
+      if (targets_[i] == -1) break;  // the text has ended
+      of_place.push_back(found[i] > 0 ? found[i] - 1 : kRanks);
     }
+    ranks.add_place(of_place);
   }
 }
 

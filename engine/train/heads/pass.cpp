@@ -36,18 +36,20 @@ void HeadsRanks::add(int head, int rank) {
   if (rank < kRanks) hits[k][static_cast<std::size_t>(rank)]++;
 }
 
-void HeadsRanks::operator+=(const HeadsRanks& other) {
-  for (std::size_t k = 0; k < n.size(); k++) {
-    n[k] += other.n[k];
-    for (std::size_t r = 0; r < hits[k].size(); r++) hits[k][r] += other.hits[k][r];
-  }
-}
-
 double HeadsRanks::top(int head, int best) const {
   const auto k = static_cast<std::size_t>(head);
   std::int64_t among = 0;
   for (int r = 0; r < std::min(best, kRanks); r++) among += hits[k][static_cast<std::size_t>(r)];
   return n[k] ? static_cast<double>(among) / static_cast<double>(n[k]) : 0;
+}
+
+void MeasuredRanks::add_place(std::span<const int> ranks) {
+  bool all_right = true;
+  for (std::size_t head = 0; head < ranks.size(); head++) {
+    all.add(static_cast<int>(head), ranks[head]);
+    if (all_right) after_right.add(static_cast<int>(head), ranks[head]);
+    all_right = all_right && ranks[head] == 0;
+  }
 }
 
 int rows_of(const HeadsText& text, const HeadsConfig& c) {

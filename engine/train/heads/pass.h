@@ -75,16 +75,28 @@ inline constexpr int kRanks = 10;
 /// For each head, counts of the ranks that targets have in its distribution. The most likely token
 /// has rank 0; a token that the heads do not rank has a rank above all.
 struct HeadsRanks {
-  std::vector<std::array<std::int64_t, kRanks>> hits;  // [n_heads] rows by rank of their target
-  std::vector<std::int64_t> n;                         // [n_heads] all rows
+  std::vector<std::array<std::int64_t, kRanks>> hits;  // [n_heads] places by rank of their target
+  std::vector<std::int64_t> n;                         // [n_heads] all places
   /// Sets all counts to zero.
   explicit HeadsRanks(int n_heads)
       : hits(static_cast<std::size_t>(n_heads)), n(static_cast<std::size_t>(n_heads)) {}
-  /// Counts a row.
+  /// Counts a place.
   void add(int head, int rank);
-  void operator+=(const HeadsRanks& other);
-  /// Top-k accuracy with k = `best`: the share of rows whose target has a rank below `best`.
+  /// Top-k accuracy with k = `best`: the share of places whose target has a rank below `best`.
   double top(int head, int best) const;
+};
+
+/// Ranks of the targets of the same places, counted in two ways.
+struct MeasuredRanks {
+  HeadsRanks all;  // every place of a head
+  /// Only the places at which the likeliest tokens of all heads before were right. Drafting reaches
+  /// a head along a chain of guesses just there.
+  HeadsRanks after_right;
+  /// Sets all counts to zero.
+  explicit MeasuredRanks(int n_heads) : all(n_heads), after_right(n_heads) {}
+  /// Counts a place.
+  /// @param ranks  of the targets of heads 0, 1, ...; fewer than n_heads near the end of a text
+  void add_place(std::span<const int> ranks);
 };
 
 /// Memory on the device for the losses of rows: arrays [n_heads, n_rows], initially zero.
@@ -113,13 +125,15 @@ class HeadsPass {
                                 const HeadsLoss& loss,
                                 float* gradient,
                                 const HeadsLosses& losses) = 0;
-  /// Computes only the forward, with chains of the texts' own tokens, and counts the ranks of the
-  /// targets. Waits for the device once.
-  /// @param n_valid  the first n_valid token ids may be proposed
+  /// Computes only the forward and counts the ranks of the targets. Waits for the device once, and
+  /// for each guess of self-fed chains.
+  /// @param n_valid   the first n_valid token ids may be proposed
+  /// @param self_fed  Chimera: chains hold the heads' own guesses instead of the text
   virtual void rank(const kernels::TrainWeights& weights,
                     std::span<const HeadsText> texts,
                     int n_valid,
-                    HeadsRanks& ranks) = 0;
+                    bool self_fed,
+                    MeasuredRanks& ranks) = 0;
 };
 
 /// Number of rows of a text in a pass.

@@ -130,9 +130,12 @@ double HeadsSteps::update(std::span<const HeadsText> texts,
   return norm;
 }
 
-void HeadsSteps::rank(std::span<const HeadsText> texts, int n_valid, HeadsRanks& ranks) {
+void HeadsSteps::rank(std::span<const HeadsText> texts,
+                      int n_valid,
+                      bool self_fed,
+                      MeasuredRanks& ranks) {
   for (const auto pass : passes_of(texts, config_, pass_rows_))
-    passes_[0]->rank(weights_->weights(), pass, n_valid, ranks);
+    passes_[0]->rank(weights_->weights(), pass, n_valid, self_fed, ranks);
 }
 
 }  // namespace engine

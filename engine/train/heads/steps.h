@@ -43,8 +43,8 @@ class HeadsSteps {
                 double lr,
                 HeadsSums& sums);
   /// Counts the rank of each training target in its head's distribution, with the current weights.
-  /// @param n_valid  the first n_valid token ids may be proposed
-  void rank(std::span<const HeadsText> texts, int n_valid, HeadsRanks& ranks);
+  /// @param n_valid, self_fed  as of HeadsPass::rank()
+  void rank(std::span<const HeadsText> texts, int n_valid, bool self_fed, MeasuredRanks& ranks);
 
  private:
   /// Passes that write their losses to one array, ordered by head.

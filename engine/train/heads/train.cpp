@@ -67,7 +67,7 @@ void write_heads_directory(const HeadsRequest& request,
       "greedy text of " + target.files.name +
       " on prompts of the split dev that no training reads, along the text's own tokens";
   write_whole_file(request.out + "/accuracies.json",
-                   accuracies_json(training.result.ranks, training.n_prompts, measured_on));
+                   accuracies_json(training.result, training.n_prompts, measured_on));
   write_heads_card(request.out, training, target.files.path, request.data);
 }
 
@@ -87,19 +87,31 @@ std::string generated_part(const std::string& mixture) {
   return parts.dump();
 }
 
-std::string accuracies_json(const HeadsRanks& ranks,
-                            int n_prompts,
-                            const std::string& measured_on) {
-  nlohmann::ordered_json object = {{"heads", nlohmann::ordered_json::array()},
-                                   {"prompts", n_prompts},
-                                   {"measured_on", measured_on}};
+namespace {
+
+/// [heads][ranks] shares of the places.
+nlohmann::ordered_json shares_of(const HeadsRanks& ranks) {
+  auto heads = nlohmann::ordered_json::array();
   for (std::size_t k = 0; k < ranks.n.size(); k++) {
     auto shares = nlohmann::ordered_json::array();
     for (const std::int64_t hits : ranks.hits[k])
       shares.push_back(ranks.n[k] ? static_cast<double>(hits) / static_cast<double>(ranks.n[k])
                                   : 0.0);
-    object["heads"].push_back(std::move(shares));
+    heads.push_back(std::move(shares));
   }
+  return heads;
+}
+
+}  // namespace
+
+std::string accuracies_json(const HeadsResult& result,
+                            int n_prompts,
+                            const std::string& measured_on) {
+  nlohmann::ordered_json object = {{"heads", shares_of(result.ranks.all)},
+                                   {"after_right", shares_of(result.ranks.after_right)},
+                                   {"prompts", n_prompts},
+                                   {"measured_on", measured_on}};
+  if (result.self_fed) object["free_running"] = shares_of(*result.self_fed);
   return object.dump(2) + "\n";
 }
 

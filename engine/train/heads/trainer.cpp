@@ -69,7 +69,7 @@ class HeadsRun {
   HeadsLoss loss_of(std::span<const HeadsText> texts) const;
   TrainProgress update(std::int64_t step, double lr);
   void report_losses(const HeadsSums& sums, TrainProgress& progress) const;
-  HeadsRanks ranks_of(int n_probes);
+  MeasuredRanks ranks_of(int n_probes, bool self_fed = false);
   HeadsText read(const OwnOutput& text,
                  std::span<const Bf16> hidden,
                  std::span<const std::int32_t> rows = {}) const {
@@ -219,14 +219,14 @@ TrainProgress HeadsRun::update(std::int64_t step, double lr) {
   recent_.push_back(progress.losses);
   if (recent_.size() > kLosses) recent_.pop_front();
   if (recipe_.probe_steps > 0 && step % recipe_.probe_steps == 0) {
-    const HeadsRanks ranks = ranks_of(kProbesInLog);
+    const HeadsRanks ranks = ranks_of(kProbesInLog).all;
     for (int head = 0; head < config_.n_heads; head++)
       progress.probes.emplace_back(head_name(head) + " top-1", ranks.top(head, 1));
   }
   return progress;
 }
 
-HeadsRanks HeadsRun::ranks_of(int n_probes) {
+MeasuredRanks HeadsRun::ranks_of(int n_probes, bool self_fed) {
   std::vector<int> chosen;
   for (int i = 0; i < std::min<int>(n_probes, static_cast<int>(probes_.size())); i++)
     chosen.push_back(i);
@@ -236,8 +236,8 @@ HeadsRanks HeadsRun::ranks_of(int n_probes) {
     const auto i = static_cast<std::size_t>(text);
     texts.push_back(read(probes_[i], probe_hidden_.of(text), probe_rows_[i]));
   }
-  HeadsRanks ranks(config_.n_heads);
-  steps_->rank(texts, data_.target.vocab_size(), ranks);
+  MeasuredRanks ranks(config_.n_heads);
+  steps_->rank(texts, data_.target.vocab_size(), self_fed, ranks);
   return ranks;
 }
 
@@ -276,7 +276,11 @@ HeadsResult HeadsRun::run(const TrainCallbacks& callbacks,
       result.losses[i].second += losses[i].second / static_cast<double>(recent_.size());
     }
   }
-  if (result.finished) result.ranks = ranks_of(static_cast<int>(probes_.size()));
+  if (result.finished) {
+    result.ranks = ranks_of(static_cast<int>(probes_.size()));
+    if (config_.kind == HeadsKind::Chimera)
+      result.self_fed = ranks_of(static_cast<int>(probes_.size()), true).all;
+  }
   result.parameters = std::move(parameters_);
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct HeadsResult {
   std::string compute;
   std::int64_t hidden_bytes = 0;  // size of the hidden states of all texts
   bool hidden_kept = false;       // false: every step computes the states again
-  HeadsRanks ranks{0};            // measured on the probe texts, if finished
+  MeasuredRanks ranks{0};         // measured on the probe texts, if finished
+  std::optional<HeadsRanks> self_fed;  // Chimera: the same, if chains hold the heads' own guesses
   std::vector<float> parameters;
 };
 

@@ -231,12 +231,15 @@ TEST_P(GpuHeadsGradient, ranks_of_targets_match_the_cpu) {
   for (const Form& form : forms()) {
     SCOPED_TRACE(form.name);
     Pass on(GetParam(), form.config, DType::F32);
-    HeadsRanks expected(form.config.n_heads), found(form.config.n_heads);
     const test::RankedTexts ranked(texts.read(), form.config);
-    on.heads.pass->rank(on.heads.weights(), ranked.read(), n_valid, expected);
-    on.pass->rank(on.copy->weights(), ranked.read(), n_valid, found);
-    EXPECT_EQ(found.n, expected.n);
-    EXPECT_EQ(found.hits, expected.hits);
+    for (const bool self_fed : {false, true}) {
+      MeasuredRanks expected(form.config.n_heads), found(form.config.n_heads);
+      on.heads.pass->rank(on.heads.weights(), ranked.read(), n_valid, self_fed, expected);
+      on.pass->rank(on.copy->weights(), ranked.read(), n_valid, self_fed, found);
+      EXPECT_EQ(found.all.n, expected.all.n);
+      EXPECT_EQ(found.all.hits, expected.all.hits);
+      EXPECT_EQ(found.after_right.hits, expected.after_right.hits);
+    }
   }
 }
 
@@ -368,7 +371,7 @@ TEST_P(GpuHeadsTraining, resumed_run_ends_with_the_same_bits) {
         EXPECT_EQ(result.finished, step == 0);
         if (step > 0) continue;
         EXPECT_EQ(result.parameters, expected.parameters);
-        EXPECT_EQ(result.ranks.hits, expected.ranks.hits);
+        EXPECT_EQ(result.ranks.all.hits, expected.ranks.all.hits);
       }
     }
   }
@@ -519,9 +522,9 @@ std::vector<float> one_step_of(HeadsKind kind) {
   HeadsConfig config = small_heads(kind);
   config.n_heads = 2;
   Steps on(kEmulated, config);
-  HeadsRanks ranks(2);
+  MeasuredRanks ranks(2);
   on.update(counts(), 1);
-  on.steps->rank(on.texts.read(), kVocab, ranks);
+  on.steps->rank(on.texts.read(), kVocab, false, ranks);
   return on.heads.parameters;
 }
 

@@ -94,10 +94,37 @@ HeadsSums sums_of(Heads& heads, const Text& text) {
 /// Ranks of the targets of a text, by untrained heads.
 HeadsRanks untrained_ranks(const HeadsConfig& config, const Text& text) {
   Heads heads(config);
-  HeadsRanks ranks(config.n_heads);
+  MeasuredRanks ranks(config.n_heads);
   const test::RankedTexts texts({text.read()}, config);
-  heads.pass->rank(heads.weights(), texts.read(), kVocab, ranks);
-  return ranks;
+  heads.pass->rank(heads.weights(), texts.read(), kVocab, false, ranks);
+  return ranks.all;
+}
+
+TEST(HeadsTraining, ranks_after_right_guesses_are_counted_apart) {
+  MeasuredRanks ranks(3);
+  ranks.add_place(std::vector<int>{0, 2, 0});
+  ranks.add_place(std::vector<int>{0, 0, 1});
+  ranks.add_place(std::vector<int>{1, 0});
+  EXPECT_EQ(ranks.all.n, (std::vector<std::int64_t>{3, 3, 2}));
+  EXPECT_EQ(ranks.after_right.n, (std::vector<std::int64_t>{3, 2, 1}));
+  EXPECT_EQ(ranks.after_right.hits[1][0], 1);
+  EXPECT_EQ(ranks.after_right.hits[1][2], 1);
+  EXPECT_EQ(ranks.after_right.hits[2][1], 1);
+}
+
+// Where the guesses before a head are right, chains of own guesses are the text's tokens.
+TEST(HeadsTraining, own_guesses_change_only_later_heads) {
+  const Text text = random_text(60, 3, 2);
+  const HeadsConfig config = small_heads(HeadsKind::Chimera);
+  Heads heads(config);
+  MeasuredRanks own(config.n_heads), given(config.n_heads);
+  const test::RankedTexts texts({text.read()}, config);
+  heads.pass->rank(heads.weights(), texts.read(), kVocab, true, own);
+  heads.pass->rank(heads.weights(), texts.read(), kVocab, false, given);
+  EXPECT_EQ(own.all.hits[0], given.all.hits[0]);
+  EXPECT_EQ(own.all.n, given.all.n);
+  EXPECT_EQ(own.after_right.hits[1], given.after_right.hits[1]);
+  EXPECT_NE(own.all.hits[1], given.all.hits[1]);
 }
 
 // Heads start as the same functions with output matrices of their own and with the target's.
@@ -148,9 +175,10 @@ TEST(MedusaTraining, untrained_heads_predict_like_the_target) {
       if (i + 2 < 12) text.tokens[static_cast<std::size_t>(i + 2)] = v;
     }
   }
-  HeadsRanks ranks(3);
+  MeasuredRanks measured(3);
   const std::vector<HeadsText> texts = {text.read()};
-  heads.pass->rank(heads.weights(), texts, kVocab, ranks);
+  heads.pass->rank(heads.weights(), texts, kVocab, false, measured);
+  const HeadsRanks& ranks = measured.all;
   EXPECT_EQ(ranks.n, (std::vector<std::int64_t>{9, 8, 7}));
   EXPECT_EQ(ranks.top(0, 1), 1.0);
 }
@@ -270,9 +298,10 @@ HeadsFiles trained_on(const Text& text, const HeadsConfig& config, const std::st
     heads.loss({text.read()}, counts, gradients[0]);
     optimizer.update(heads.parameters, gradients, step, 0.01, workers);
   }
-  HeadsRanks ranks(config.n_heads);
+  MeasuredRanks measured(config.n_heads);
   const test::RankedTexts texts({text.read()}, config);
-  heads.pass->rank(heads.weights(), texts.read(), kVocab, ranks);
+  heads.pass->rank(heads.weights(), texts.read(), kVocab, false, measured);
+  const HeadsRanks& ranks = measured.all;
   for (int k = 0; k < config.n_heads; k++) EXPECT_EQ(ranks.top(k, 1), 1.0) << "head " << k;
   write_heads(directory, config, *as_tensors(heads.parameters, heads.layout.parts),
               kernels::DType::F32);
@@ -440,8 +469,8 @@ TEST_F(HeadsRuns, finished_run_writes_heads_accuracies_card_and_log) {
     EXPECT_EQ(files.stored_dtype, kernels::DType::BF16);
     EXPECT_EQ(training.n_prompts, 3);
     for (int k = 0; k < 2; k++) {
-      EXPECT_GT(training.result.ranks.n[static_cast<std::size_t>(k)], 0);
-      EXPECT_GE(training.result.ranks.top(k, 5), training.result.ranks.top(k, 1));
+      EXPECT_GT(training.result.ranks.all.n[static_cast<std::size_t>(k)], 0);
+      EXPECT_GE(training.result.ranks.all.top(k, 5), training.result.ranks.all.top(k, 1));
     }
     std::ifstream card(path(out) + "/README.md");
     const std::string text((std::istreambuf_iterator<char>(card)), {});
@@ -532,7 +561,7 @@ TEST_F(HeadsRuns, resumed_run_ends_with_the_same_bits) {
     EXPECT_TRUE(resumed.result.finished);
     EXPECT_EQ(resumed.result.step, expected.result.step);
     EXPECT_EQ(resumed.result.parameters, expected.result.parameters) << name_of(kind);
-    EXPECT_EQ(resumed.result.ranks.hits, expected.result.ranks.hits);
+    EXPECT_EQ(resumed.result.ranks.all.hits, expected.result.ranks.all.hits);
   }
 }
 
