@@ -524,7 +524,7 @@ std::vector<LaneFigures> figures_of_race(const std::vector<std::string>& decoder
 TEST(Difference, is_a_table_of_the_lanes) {
   const auto lanes = figures_of_race({"ar", "jacobi"});
   EXPECT_EQ(lanes[0].values[2], "-");
-  EXPECT_EQ(lanes[1].values[8], "none");
+  EXPECT_EQ(lanes[1].values[9], "none");
   EXPECT_EQ(as_markdown(lanes).find("|  | A ar | B jacobi |\n|---|---:|---:|"), 0u);
 }
 

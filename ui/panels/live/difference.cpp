@@ -30,14 +30,32 @@ std::string why_no_difference(const Context& context) {
   return context.shown_runs().empty() ? "The figures of the lanes appear here side by side." : "";
 }
 
+// Returns the sum of the widths of the widest figures of all lanes.
+float width_of_figures(const std::vector<LaneFigures>& lanes, float font_size) {
+  float sum = 0;
+  ImGui::PushFont(fonts().bold, font_size);
+  for (const LaneFigures& lane : lanes) {
+    float widest = 0;
+    for (const std::string& value : lane.values)
+      widest = std::max(widest, ImGui::CalcTextSize(value.c_str()).x);
+    sum += widest;
+  }
+  ImGui::PopFont();
+  return sum;
+}
+
 void draw_difference(Context& context) {
   const auto lanes = figures_of(context);
   const int n = static_cast<int>(lanes.size());
+  // Many lanes have smaller figures; no figure is clipped.
+  const float room = ImGui::GetContentRegionAvail().x - px(100) - px(12) * static_cast<float>(n);
+  const bool is_tight = width_of_figures(lanes, kTextSize) > room;
+  const float size = is_tight ? kSmallSize : kTextSize;
   // Low rows, so that the sentence and the buttons below are visible without scrolling.
-  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1.5f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(is_tight ? 3.0f : 6.0f), px(1.5f)));
   if (ImGui::BeginTable("difference", n + 1, ImGuiTableFlags_BordersInnerH)) {
-    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 2.2f);
-    for (int i = 0; i < n; ++i) ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
+    for (int i = 0; i < n; ++i) ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed);
     const auto right = [](const std::string& text, Rgb rgb) {
       ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(),
                                     ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x -
@@ -53,10 +71,12 @@ void draw_difference(Context& context) {
     for (std::size_t row = 0; row < kDifferenceRows.size(); ++row) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
-      words(kDifferenceRows[row].label, theme().dim);
-      if (ImGui::IsItemHovered()) tooltip(kDifferenceRows[row].formula);
+      words(elided(kDifferenceRows[row].label, ImGui::GetContentRegionAvail().x - px(14)),
+            theme().dim);
+      if (ImGui::IsItemHovered())
+        tooltip(fmt::format("{}: {}", kDifferenceRows[row].label, kDifferenceRows[row].formula));
       truth_sign(kDifferenceRows[row].truth);
-      ImGui::PushFont(fonts().bold, kTextSize);
+      ImGui::PushFont(fonts().bold, size);
       for (const LaneFigures& lane : lanes) {
         ImGui::TableNextColumn();
         right(lane.values[row], theme().bright);

@@ -75,7 +75,8 @@ LaneFigures lane_figures(const Numbers& numbers,
                  n_steps > 0 ? fmt::format("{:.1f}", double(sums.rows) / double(n_steps)) : "-",
                  verified > 0 ? percent(double(sums.accepted) / verified) : "-",
                  sums.rows > 0 ? short_time(sums.waste) : "-",
-                 fmt::format("{}, {}", sums.tokens, n_steps),
+                 fmt::format("{}", sums.tokens),
+                 fmt::format("{}", n_steps),
                  difference};
   return lane;
 }
