@@ -237,6 +237,8 @@ struct WindowCommandOptions {
   std::string panel;       // panel to take the picture of; empty: the whole window
   int step = -1;           // initially selected step; -1: none
   std::string theme;       // dark, light, monochrome; empty: the window's setting
+  int width = 1600, height = 1000;  // of the window, pixels
+  int ui_scale = 0;                 // percent; 0: the window's setting
   bool start = false;      // start the comparison as soon as the window is open
 };
 

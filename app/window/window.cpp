@@ -135,6 +135,9 @@ int window(const WindowCommandOptions& options) {
   window_options.open = options.open;
   window_options.screen = options.screen;
   window_options.theme = options.theme;
+  window_options.width = options.width;
+  window_options.height = options.height;
+  window_options.ui_scale = options.ui_scale;
   if (options.model.model != ModelOptions{}.model)
     window_options.model = name_in_catalog(catalog, options.model.model);
   // Without --scale the window chooses a scale at which parallel decoders are faster.

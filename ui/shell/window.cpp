@@ -224,6 +224,7 @@ void start_race(Shell& shell, const WindowOptions& options) {
 
 void choose_screen(Shell& shell, const WindowOptions& options) {
   if (!options.screen.empty()) shell.show(screen_named(options.screen));
+  if (options.ui_scale > 0) shell.settings().scale_percent = options.ui_scale;
   if (options.theme == "dark") shell.set_theme(ThemeName::Dark);
   if (options.theme == "light") shell.set_theme(ThemeName::Light);
   if (options.theme == "monochrome") shell.set_theme(ThemeName::Monochrome);

@@ -391,6 +391,17 @@ TEST(CommandLine, cot_takes_examples_and_tot_takes_prompts) {
   EXPECT_EQ(tot_options->prompts, "asked_in.jsonl");
 }
 
+TEST(CommandLine, the_window_gets_its_size) {
+  parse({"--size", "1280x720", "--ui-scale", "150"});
+  ASSERT_TRUE(window_options);
+  EXPECT_EQ(window_options->width, 1280);
+  EXPECT_EQ(window_options->height, 720);
+  EXPECT_EQ(window_options->ui_scale, 150);
+  for (const char* size : {"1280", "1280x", "x720", "320x200", "1280x720x3", "99999x720"})
+    EXPECT_THROW(parse({"--size", size}), kernels::Error) << size;
+  EXPECT_THROW(parse({"--ui-scale", "20"}), kernels::Error);
+}
+
 TEST(CommandLine, the_window_gets_its_theme) {
   parse({"--theme", "light", "--open", "a.pdrun"});
   ASSERT_TRUE(window_options);
