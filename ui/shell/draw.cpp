@@ -97,6 +97,11 @@ void underline_tab(const ImGuiDockNode* node) {
   }
 }
 
+// True if the top bar has no room for everything: it then omits the program's name, the model, and buttons that cannot be used now.
+bool is_narrow() {
+  return ImGui::GetMainViewport()->Size.x < px(1060);
+}
+
 // Draws a panel's controls at the right end of its head, which belongs to the dock node's host window.
 void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* window) {
   const ImGuiDockNode* node = window->DockNode;
@@ -107,14 +112,28 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
     const ImRect bar = node->TabBar->BarRect;
     ImGui::PushID(window->ID);
     float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("width"), px(120));
+    // Controls that would cover the tabs are in a popup.
+    const bool fits = node->TabBar->WidthAllTabs + *width + px(24) <= node->Size.x;
+    const float shown = fits ? *width : px(30);
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(6), px(2)));
     ImGui::PushClipRect(bar.Min, {node->Pos.x + node->Size.x, bar.Max.y}, true);
     const ImVec2 was = ImGui::GetCursorScreenPos();
-    ImGui::SetCursorScreenPos({node->Pos.x + node->Size.x - *width - px(12), bar.Min.y + px(3.5f)});
-    ImGui::BeginGroup();
-    panel.head(context);
-    ImGui::EndGroup();
-    *width = ImGui::GetItemRectSize().x;
+    ImGui::SetCursorScreenPos({node->Pos.x + node->Size.x - shown - px(12), bar.Min.y + px(3.5f)});
+    const auto controls = [&] {
+      ImGui::BeginGroup();
+      panel.head(context);
+      ImGui::EndGroup();
+      *width = ImGui::GetItemRectSize().x;
+    };
+    if (fits) {
+      controls();
+    } else {
+      if (button("...", false, true, "the controls of this panel")) ImGui::OpenPopup("controls");
+      if (ImGui::BeginPopup("controls")) {
+        controls();
+        ImGui::EndPopup();
+      }
+    }
     ImGui::SetCursorScreenPos(was);
     ImGui::Dummy({0, 0});
     ImGui::PopClipRect();
@@ -188,7 +207,7 @@ void Shell::draw_screen_choice() {
 void Shell::draw_model_chip(Context& c) {
   const engine::RunRecord* run = c.run();
   const engine::ModelLoaded* model = run ? c.timeline.model(run->started.model) : nullptr;
-  if (!model) return;
+  if (!model || is_narrow()) return;  // the status bar names the model, too
   ImGui::SameLine(0, px(12));
   ImGui::BeginGroup();
   ImGui::AlignTextToFramePadding();
@@ -234,13 +253,16 @@ void Shell::draw_run_controls(Context& c) {
              going ? "pause the engine before the next step (Shift+Space)"
                    : "start the next run paused (Shift+Space)"))
     perform(Action::HoldEngine);
-  ImGui::SameLine();
-  if (button("Step", false, going && live.held(),
-             "compute one step while the engine is paused (N)"))
-    perform(Action::StepEngine);
-  ImGui::SameLine();
-  if (button("Stop", false, going || requested_since_ >= 0, "stop within one step (Ctrl+.)"))
-    perform(Action::Stop);
+  const bool can_step = going && live.held(), can_stop = going || requested_since_ >= 0;
+  if (can_step || !is_narrow()) {
+    ImGui::SameLine();
+    if (button("Step", false, can_step, "compute one step while the engine is paused (N)"))
+      perform(Action::StepEngine);
+  }
+  if (can_stop || !is_narrow()) {
+    ImGui::SameLine();
+    if (button("Stop", false, can_stop, "stop within one step (Ctrl+.)")) perform(Action::Stop);
+  }
   (void)c;
 }
 
@@ -272,8 +294,9 @@ void Shell::draw_state(Context& c) {
     ImGui::SameLine(0, px(8));
   }
   // The text ends before the buttons at the right end of the bar.
-  const float end = ImGui::GetMainViewport()->Size.x - px(245);
+  const float end = ImGui::GetMainViewport()->Size.x - px(255);
   const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
+  if (ImGui::GetCursorPosX() + px(40) > end) return;  // no room for words
   const float bar = status.share >= 0 ? px(90) : 0;
   const float beside = bar > 0 ? bar + ImGui::GetStyle().ItemSpacing.x : 0;
   words_within(status.text, level_colour(status.level), std::max(px(40), room() - beside));
@@ -296,11 +319,13 @@ void Shell::draw_top_bar(Context& c) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
   begin_bar("##top", main->Pos, {main->Size.x, px(kTopBar)}, {px(14), px(8)});
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(12), px(5)));
-  ImGui::AlignTextToFramePadding();
-  ImGui::PushFont(fonts().bold, 16.5f);
-  words("Decoscope", theme().bright);
-  ImGui::PopFont();
-  ImGui::SameLine(0, px(14));
+  if (!is_narrow()) {
+    ImGui::AlignTextToFramePadding();
+    ImGui::PushFont(fonts().bold, 16.5f);
+    words("Decoscope", theme().bright);
+    ImGui::PopFont();
+    ImGui::SameLine(0, px(14));
+  }
   draw_screen_choice();
   if (screen_ == Screen::Training) {
     draw_training_state();

@@ -415,15 +415,32 @@ void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top) {
                                           px(1.5f));
 }
 
+namespace {
+
+// Returns the label, or a shorter form of it if there is no room.
+std::string label_within(const std::string& label, float width) {
+  if (ImGui::CalcTextSize(label.c_str()).x <= width) return label;
+  std::string shorter = label;
+  if (shorter.starts_with("tokens / ")) shorter.replace(0, 9, "tok/");
+  return elided(shorter, width);
+}
+
+}  // namespace
+
 bool big_number(const Figure& figure, std::span<const float> recent, float width) {
   ImGui::BeginGroup();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(1)));
   ImGui::PushFont(nullptr, kSmallSize);
-  words(elided(figure.label, width - px(20)), theme().dim);
+  words(label_within(figure.label, width - px(20)), theme().dim);
   ImGui::PopFont();
   truth_letter(figure.truth);
+  // A value that would be cut is written smaller.
   ImGui::PushFont(fonts().bold, kBigSize);
-  words(elided(figure.value, width - px(4)), theme().bright);
+  const float wide = ImGui::CalcTextSize(figure.value.c_str()).x;
+  ImGui::PopFont();
+  const float fits = std::min(1.0f, (width - px(4)) / std::max(wide, 1.0f));
+  ImGui::PushFont(fonts().bold, std::max(kSmallSize, kBigSize * fits));
+  words(elided(figure.value, width - px(2)), theme().bright);
   ImGui::PopFont();
   if (!recent.empty())
     sparkline(recent, {width - px(12), px(18)},

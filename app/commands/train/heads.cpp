@@ -166,7 +166,7 @@ nlohmann::json heads_document(const std::string& out, const engine::HeadsTrainin
                              {"prompts", nullptr}};
   if (!result.compute.empty()) document["compute"] = result.compute;
   if (result.finished) {
-    document["accuracies"] = accuracies_of(result.ranks);
+    document["accuracies"] = accuracies_of(result.ranks.all);
     document["prompts"] = training.n_prompts;
   }
   return document;
@@ -249,7 +249,7 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
   if (options.json) {
     print(dumped(heads_document(out, training)));
   } else if (result.finished) {
-    print(accuracies_for_people(result.ranks));
+    print(accuracies_for_people(result.ranks.all));
     print_error(fmt::format(
         "fraction of the target's tokens among a head's best, on {} unseen prompts; written to {}",
         training.n_prompts, out));

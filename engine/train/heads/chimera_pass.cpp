@@ -415,6 +415,8 @@ void ChimeraPass::rank(const TrainWeights& w,
   }
   for (std::size_t first = 0, end = 0; first < of_link.size(); first = end) {
     while (end < of_link.size() && rows_.links[end].first == static_cast<int>(first)) end++;
+    const ChimeraRows::Link& link = rows_.links[first];
+    if (link.place < link.text->n_prompt - 1) continue;  // within the prompt, without targets
     ranks.add_place(std::span(of_link).subspan(first, end - first));
   }
 }

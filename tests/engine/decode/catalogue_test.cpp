@@ -272,7 +272,7 @@ TEST_P(TransformerCatalogue, the_cache_equals_a_fresh_prefill_after_every_step) 
     sampling.mode = mode;
     int n_refused_whole = 0;
     for (const Job& plain : plain_settings()) {
-      if (refusal(decoder_named(plain.decoder), sampling)) continue;
+      if (refusal(decoder_named(plain.decoder), sampling, plain.options)) continue;
       SCOPED_TRACE(plain.decoder);
       Lane lane = start(model(), on().prompt(4), with(plain, 14, sampling));
       Lane* lanes[] = {&lane};

@@ -350,7 +350,7 @@ TEST_F(ReasoningThread, a_refused_command_does_not_affect_the_next) {
   start.max_tokens = 100'000;
   refused(start, "context");
   start = tree();
-  start.decoder = {"jacobi", {}};
+  start.decoder = {"jacobi", {{"form", "textbook"}}};
   start.sampling = "rejection";
   refused(start, "rejection");
   commands.push(chain(1));

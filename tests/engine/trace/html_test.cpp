@@ -17,10 +17,10 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Timeline timeline_of(std::vector<Event> events, const std::string& piece = "\"") {
+Timeline timeline_of(std::vector<Event> events, const std::string& piece = "t8") {
   Timeline timeline;
   for (Event& event : events) {
-    if (auto* model = std::get_if<ModelLoaded>(&event)) model->pieces[5] = piece;
+    if (auto* model = std::get_if<ModelLoaded>(&event)) model->pieces[8] = piece;
     timeline.apply(event);
   }
   return timeline;
