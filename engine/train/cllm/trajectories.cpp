@@ -18,7 +18,8 @@ struct CollectLane {
   Sequence sequence;
   BlockFiller filler;
   BlockPoints points;
-  TokenTree tree;  // rows of the current forward pass
+  std::size_t n_final = 0;  // leading tokens of the block that are final and part of the sequence
+  TokenTree tree;           // rows of the current forward pass
 };
 
 Limits limits_of(const LanguageModel& model, const CollectSettings& settings) {
@@ -54,6 +55,7 @@ class Collection {
  private:
   void open_block(CollectLane& lane) const {
     lane.points.assign(1, {});
+    lane.n_final = 0;
     if (!settings_.keep_points) return;
     const int size =
         std::min(settings_.block, room_left(lane.sequence, limits_, model_.max_seq_len()));
@@ -62,7 +64,6 @@ class Collection {
       lane.points.front().push_back(lane.filler(lane.sequence, first + i));
   }
   void advance(CollectLane& lane, const StepOutput& out) const;
-  bool converged(CollectLane& lane, const StepOutput& out) const;
 
   LanguageModel& model_;
   const CollectSettings& settings_;
@@ -70,35 +71,28 @@ class Collection {
   std::vector<std::unique_ptr<CollectLane>> lanes_;
 };
 
-// True if the block has reached its fixed point; otherwise appends a state.
-bool Collection::converged(CollectLane& lane, const StepOutput& out) const {
-  std::vector<TokenId> refined = picks_of(out);
-  if (refined == lane.points.back()) return true;
-  lane.points.push_back(std::move(refined));
-  // Every iteration makes at least one more position correct.
-  ensure(lane.points.size() <= lane.points.front().size() + 1,
-         "a Jacobi block must converge in at most as many iterations as it has positions");
-  return false;
-}
-
+// Appends the block's new state unless it equals the last one, and commits the tokens that became final. A block ends
+// when all of its tokens are final, or when the answer ends in it.
 void Collection::advance(CollectLane& lane, const StepOutput& out) const {
-  if (settings_.keep_points) {
-    if (!converged(lane, out)) {
-      lane.sequence.cache().commit({});
-      return;
-    }
-    lane.trajectory.blocks.push_back(std::move(lane.points));
-  }
   Decision decision = verify_exact_match(lane.tree, out);
+  if (settings_.keep_points) {
+    std::vector<TokenId> refined = lane.points.back();
+    std::ranges::copy(picks_of(out), refined.begin() + static_cast<std::ptrdiff_t>(lane.n_final));
+    if (refined != lane.points.back()) lane.points.push_back(std::move(refined));
+  }
+  lane.n_final += decision.emitted.size();
   const StopReason stop = cut(decision, lane.sequence, limits_);
   lane.sequence.commit(decision, stop);
-  if (stop == StopReason::None) open_block(lane);
+  const bool ends = stop != StopReason::None || lane.n_final >= lane.points.front().size();
+  if (ends && settings_.keep_points) lane.trajectory.blocks.push_back(std::move(lane.points));
+  if (ends && stop == StopReason::None) open_block(lane);
 }
 
 void Collection::iterate(const std::function<void(Trajectory)>& done) {
   std::vector<BatchItem> items;
   for (const auto& lane : lanes_) {
-    lane->tree = block_rows(lane->sequence.last(), lane->points.back());
+    const std::span<const TokenId> state = lane->points.back();
+    lane->tree = block_rows(lane->sequence.last(), state.subspan(lane->n_final));
     BatchItem item;
     item.cache = &lane->sequence.cache();
     item.tree = &lane->tree;

@@ -1,10 +1,11 @@
 // Jacobi trajectories, the training data of a consistency model: every state of every block of a
 // model's own answers, from the first guess to the fixed point.
 //   paper    Kou et al. 2024 (arXiv:2403.00835), section 3.1, "Jacobi trajectory collection"
-//   engine   textbook Jacobi decoding (decode/guess/textbook_jacobi.h) with a KV cache of final tokens and
-//            many prompts in one forward pass; prompts do not affect each other's trajectories
-//   differs  an answer ends at its end token or at max_new_tokens, which truncates its last block;
-//            augment() changes a copy, so the collected points stay unchanged
+//   engine   the states of textbook Jacobi decoding (decode/guess/textbook_jacobi.h). A forward computes
+//            only the tokens that are not final yet, of many prompts at once; prompts do not affect each
+//            other's trajectories
+//   differs  an answer ends when its end token is final, or at max_new_tokens; the states of its last
+//            block end there. augment() changes a copy, so the collected points stay unchanged
 #pragma once
 
 #include <atomic>

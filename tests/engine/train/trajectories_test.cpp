@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/decode/guess/textbook_jacobi.h"
 #include "engine/decode/step/stepper.h"
 #include "engine/train/cllm/trajectories.h"
 #include "engine/train/cllm/trajectory_file.h"
@@ -92,6 +93,32 @@ TEST(Trajectories, answers_equal_autoregressive_decoding) {
       }
     }
   }
+}
+
+TEST(Trajectories, states_are_those_of_the_textbook) {
+  int n_blocks = 0;
+  for (std::uint64_t seed = 0; seed < 6; seed++) {
+    ToyModel model({.vocab = 6, .context = 3, .seed = seed});
+    const CollectSettings settings{
+        .block = 7, .max_new_tokens = 24, .n_lanes = 4, .eos_ids = {kEos}};
+    for (const auto& [index, t] : collected(model, settings, 9)) {
+      std::vector<TokenId> text = t.prompt;
+      for (const BlockPoints& points : t.blocks) {
+        Sequence prefix(text, model.make_cache());
+        prefill(model, prefix);
+        JacobiTrajectory expected = textbook_jacobi(model, prefix, points.front(), {});
+        // The states of the last block end when the end token is final.
+        if (t.ended && &points == &t.blocks.back()) {
+          ASSERT_LE(points.size(), expected.points.size());
+          expected.points.resize(points.size());
+        }
+        ASSERT_EQ(points, expected.points);
+        text.insert(text.end(), points.back().begin(), points.back().end());
+        n_blocks++;
+      }
+    }
+  }
+  EXPECT_GT(n_blocks, 60);
 }
 
 TEST(Trajectories, do_not_depend_on_other_prompts_in_the_batch) {
