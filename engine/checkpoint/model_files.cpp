@@ -423,7 +423,8 @@ std::string with_its_base(const std::string& adapter, const std::string& assets_
   const std::string base = base_of_adapter(adapter);
   const std::string hint = fmt::format("name the base model, MODEL+{}", escaped(adapter));
   if (base.empty()) refuse(adapter, "adapter", "no base_model_name_or_path", hint);
-  for (const std::string& name : {base, "hf:" + base}) {
+  // At last without the organisation, so that a GGUF file of the base is found.
+  for (const std::string& name : {base, "hf:" + base, base.substr(base.rfind('/') + 1)}) {
     try {
       return find_model(name, assets_dir) + "+" + adapter;
     } catch (const Error&) {

@@ -2,13 +2,16 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/base/mapped_file.h"
 #include "engine/base/output_file.h"
 #include "engine/base/refuse.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/adapter/lora_adapter.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/draft/sharing_draft.h"
 #include "engine/checkpoint/families/write_family.h"
@@ -171,6 +174,24 @@ std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
              c.dim, c.vocab_size, torch_name(dtype));
 }
 
+std::string adapter_json(const LoraAdapter& adapter) {
+  std::set<std::string> targets;
+  std::int64_t rank = 0;
+  for (const auto& [name, update] : adapter.updates) {
+    const std::string module = name.substr(0, name.rfind('.'));
+    targets.insert(json_quoted(module.substr(module.rfind('.') + 1)));
+    rank = update.a.shape[0];
+    ensure(update.scale == 1, "an adapter is written with scale 1");
+  }
+  return fmt::format(
+      "{{\n  \"peft_type\": \"LORA\",\n  \"task_type\": \"CAUSAL_LM\",\n"
+      "  \"base_model_name_or_path\": {},\n  \"r\": {},\n  \"lora_alpha\": {},\n"
+      "  \"lora_dropout\": 0.0,\n  \"target_modules\": [{}],\n  \"bias\": \"none\",\n"
+      "  \"fan_in_fan_out\": false,\n  \"use_rslora\": false,\n  \"use_dora\": false,\n"
+      "  \"modules_to_save\": null,\n  \"inference_mode\": true\n}}\n",
+      json_quoted(adapter.base), rank, rank, fmt::join(targets, ", "));
+}
+
 }  // namespace
 
 void copy_tokenizer(const std::string& from, const std::string& to) {
@@ -244,6 +265,15 @@ void write_heads(const std::string& directory,
   if (!config.output_tokens.empty()) all.push_back({&ids, dtype, &config.output_tokens});
   write_tensors(directory + "/model.safetensors", all, tensors);
   write_whole_file(directory + "/config.json", heads_json(config, dtype));
+}
+
+void write_adapter(const std::string& directory, const LoraAdapter& adapter, kernels::DType dtype) {
+  make_directory(directory);
+  std::vector<TensorSpec> specs;
+  for (const std::string& name : adapter.tensors->names())
+    specs.push_back({name, adapter.tensors->read(name).shape});
+  write_tensors(directory + "/adapter_model.safetensors", all_as(specs, dtype), *adapter.tensors);
+  write_whole_file(directory + "/adapter_config.json", adapter_json(adapter));
 }
 
 }  // namespace engine

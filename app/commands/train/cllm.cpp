@@ -92,6 +92,7 @@ nlohmann::json document(const std::string& out, const engine::CllmOutcome& outco
             {"token_runs", c.n_token_runs},
             {"sentence_runs", c.n_sentence_runs},
             {"too_long", c.n_too_long},
+            {"evaluation", c.n_evaluation},
             {"blocks", c.n_blocks},
             {"points", c.n_points},
             {"seconds", outcome.collect_seconds}}},

@@ -26,7 +26,7 @@ struct LoraAdapter {
   std::string path;                              // its folder
   std::string base;                              // the base model that it names; may be empty
   std::map<std::string, LowRankUpdate> updates;  // by the name of the matrix, as in TensorSource
-  std::shared_ptr<const TensorSource> tensors;   // all tensors of its file
+  std::shared_ptr<const TensorSource> tensors;   // all tensors of its file, by their names there
 };
 
 /// True if a folder holds an adapter and no whole model.
@@ -44,6 +44,10 @@ std::string base_of_adapter(const std::string& folder);
 /// @throws Error(BadInput)  if a file cannot be read, the adapter is of another kind than LoRA, or it
 ///                          changes more than matrices (biases, magnitudes, whole modules)
 LoraAdapter open_adapter(const std::string& folder, const FileLimits& limits = {});
+
+/// Writes the folder of an adapter, as peft does.
+/// @param adapter  its updates have one rank and scale 1, so that lora_alpha is the rank
+void write_adapter(const std::string& directory, const LoraAdapter& adapter, kernels::DType dtype);
 
 /// The tensors of a model with an adapter merged into them.
 /// @param specs  of the model

@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr const char* kTrainingFiles[] = {kTrainingLogName, kProbeTrajectoriesName,
                                           "checkpoint.bin", "trajectories.bin",
                                           "own_outputs.jsonl"};
-constexpr const char* kWeights = "model.safetensors";
+constexpr const char *kWeights = "model.safetensors", *kAdapter = "adapter_model.safetensors";
 
 bool has(const std::string& folder, const char* file) {
   std::error_code none;
@@ -204,9 +204,10 @@ void TrainingReader::find_stage() {
   const auto log_changed = changed_at(folder, fs::path(log_.lines.path()).filename().c_str());
   auto newest = std::max(log_changed, changed_at(folder, kProbeTrajectoriesName));
   TrainingStage stage = TrainingStage::NotBegun;
-  if (has(folder, kWeights) && changed_at(folder, kWeights) >= log_changed) {
+  const char* const result = has(folder, kAdapter) ? kAdapter : kWeights;
+  if (has(folder, result) && changed_at(folder, result) >= log_changed) {
     stage = TrainingStage::Written;
-    newest = std::max(newest, changed_at(folder, kWeights));
+    newest = std::max(newest, changed_at(folder, result));
   } else if (!history_.reports.empty()) {
     stage = TrainingStage::Training;
   } else if (has(folder, "trajectories.bin")) {

@@ -1,8 +1,10 @@
 // The model card of a consistency model, README.md.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/base/text.h"
 #include "engine/train/cllm/train.h"
+#include "engine/train/run/model_card.h"
 
 namespace engine {
 namespace {
@@ -47,6 +49,55 @@ std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
   return text + "\n";
 }
 
+// What the folder holds and how it is used.
+std::string introduction(const CllmRecipe& recipe,
+                         const ModelConfig& model,
+                         const std::string& target) {
+  const std::string made =
+      recipe.lora.rank > 0
+          ? fmt::format(
+                "Low-rank updates (LoRA of rank {} on {}) of {} from consistency training "
+                "(Kou et al. 2024, arXiv:2403.00835). With them the model emits",
+                recipe.lora.rank, fmt::join(recipe.lora.targets, ", "), target)
+          : fmt::format(
+                "{} after consistency training (Kou et al. 2024, arXiv:2403.00835): the "
+                "same shape, tokenizer and {:.2f} M parameters, trained to emit",
+                target, static_cast<double>(model.n_params()) * 1e-6);
+  return fmt::format(
+      "# {}\n\n{} in one step of Jacobi decoding the tokens that took it several. Decode it with "
+      "`jacobi`; with `ar` it is an ordinary model.{}\n\n",
+      recipe.name, made,
+      recipe.lora.rank > 0
+          ? fmt::format(" Open it as `--model MODEL --adapter FOLDER`, with {} as MODEL, or with "
+                        "peft.",
+                        target)
+          : "");
+}
+
+// Where the prompts are from.
+std::string data_used(const CllmRecipe& recipe, const std::string& target) {
+  if (!recipe.chat)
+    return fmt::format(
+        "The prompts are from the training split of the recipe's mixture, and {} wrote the "
+        "answers. Replayed texts are from the {} mixture.",
+        target, recipe.replay_mixture.empty() ? "same" : "recipe's replay");
+  return fmt::format(
+      "The prompts are requests in the chat template of {}, which wrote the answers.", target);
+}
+
+// The measures before and after.
+std::string measures(const CllmRecipe& recipe, const CllmOutcome& outcome) {
+  if (outcome.before.empty() || outcome.after.empty())
+    return "Not measured: the mixture has no generated task.\n";
+  return fmt::format(
+             "{}, greedy Jacobi decoding with blocks of {}. Every answer equals that of plain "
+             "decoding with the same model. As in the paper, fast-forward and stationary tokens "
+             "are counted after an answer is complete: the mean of its blocks, and its sum.{}\n\n",
+             recipe.chat ? "Unseen requests" : "Unseen problems of levels 1 and 2", recipe.block,
+             recipe.chat ? " The log-likelihood is that of the answers under the target." : "") +
+         to_markdown(outcome.before, outcome.after);
+}
+
 }  // namespace
 
 std::string cllm_card(const CllmRecipe& recipe,
@@ -56,22 +107,15 @@ std::string cllm_card(const CllmRecipe& recipe,
                       const std::string& target_card) {
   const CllmResult& training = outcome.training;
   const CollectCounts& collected = outcome.collected;
-  std::string card = fmt::format(
-      "# {}\n\n{} after consistency training (Kou et al. 2024, arXiv:2403.00835): the same shape, "
-      "tokenizer and {:.2f} M parameters, trained to emit in one step of Jacobi decoding the "
-      "tokens that took it several. Decode it with `jacobi`; with `ar` it is an ordinary "
-      "model.\n\n",
-      recipe.name, target_name, static_cast<double>(model.n_params()) * 1e-6);
-  card +=
-      "## Data and licences\n\n" +
-      (recipe.points > 0 ? std::string("Trajectories: ")
-                         : "Collected by plain decoding, no trajectories (`points` is 0): ") +
-      words_of(collected) +
-      fmt::format(
-          ".\n\nThe prompts are from the training split of the recipe's mixture, and {} wrote the "
-          "answers. Replayed texts are from the {} mixture. The training data of {}:\n",
-          target_name, recipe.replay_mixture.empty() ? "same" : "recipe's replay", target_name) +
-      section(target_card, "## Data and licences") + "\n";
+  std::string card = introduction(recipe, model, target_name);
+  card += (recipe.chat ? data_and_licences(recipe.mixture, outcome.requests, {})
+                       : std::string("## Data and licences\n\n")) +
+          (recipe.points > 0 ? std::string("Trajectories: ")
+                             : "Collected by plain decoding, no trajectories (`points` is 0): ") +
+          words_of(collected) + ".\n\n" + data_used(recipe, target_name);
+  if (const std::string data = section(target_card, "## Data and licences"); !data.empty())
+    card += fmt::format(" The training data of {}:\n{}", target_name, data);
+  card += "\n";
   card += fmt::format(
       "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} {} and {} "
       "replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}- losses at the end, nats per "
@@ -83,17 +127,7 @@ std::string cllm_card(const CllmRecipe& recipe,
       losses(training), to_json(recipe));
   if (const std::string before = section(target_card, "## Training"); !before.empty())
     card += "## Training of " + target_name + "\n" + before + "\n";
-  card += "## Before and after\n\n";
-  if (outcome.before.empty() || outcome.after.empty())
-    return card + "Not measured: the mixture has no generated task.\n";
-  return card +
-         fmt::format(
-             "Unseen problems of levels 1 and 2, greedy Jacobi decoding with blocks of {}. Every "
-             "answer equals that of plain decoding with the same model. As in the paper, "
-             "fast-forward and stationary tokens are counted after an answer is complete: the mean "
-             "of its blocks, and its sum.\n\n",
-             recipe.block) +
-         to_markdown(outcome.before, outcome.after);
+  return card + "## Before and after\n\n" + measures(recipe, outcome);
 }
 
 }  // namespace engine

@@ -1,7 +1,9 @@
 #include "engine/train/cllm/recipe.h"
 
+#include <algorithm>
 #include <initializer_list>
 
+#include "engine/data/text.h"
 #include "engine/train/run/recipe_fields.h"
 
 namespace engine {
@@ -47,6 +49,41 @@ void read_loss(RecipeFields& fields, CllmRecipe& r) {
   fields.read("replay_weight", r.replay_weight, 0, 1000);
 }
 
+void read_lora(const json& object, const std::string& path, LowRank& lora) {
+  RecipeFields fields(object, path + ": lora");
+  fields.read("rank", lora.rank, 1, 4096);
+  fields.read("base", lora.base);
+  if (const json* targets = fields.find("targets")) {
+    const std::vector<std::string> known = low_rank_targets();
+    const bool fit =
+        targets->is_array() && !targets->empty() &&
+        std::ranges::all_of(*targets, [&](const json& target) {
+          return target.is_string() && std::ranges::count(known, target.get<std::string>()) > 0;
+        });
+    if (!fit)
+      throw Error(ErrorCode::BadInput, path + ": lora: targets: found " + targets->dump() +
+                                           ", expected a list of " + joined(known, ", "));
+    lora.targets = targets->get<std::vector<std::string>>();
+  }
+  fields.refuse_others();
+  if (lora.rank == 0)
+    throw Error(ErrorCode::BadInput, path + ": lora: rank: found none, expected a whole number");
+}
+
+nlohmann::ordered_json json_of(const LowRank& lora) {
+  return {{"rank", lora.rank}, {"targets", lora.targets}, {"base", lora.base}};
+}
+
+void check_chat(const CllmRecipe& r, const std::string& path) {
+  const auto refuse = [&](const char* field, const std::string& found, const char* expected) {
+    throw Error(ErrorCode::BadInput, path + ": " + field + ": found " + found + ", expected " +
+                                         expected + ": requests have no true answers");
+  };
+  if (r.replay_texts > 0 && r.replay_weight > 0 && r.replay_mixture.empty())
+    refuse("replay_texts", std::to_string(r.replay_texts), "0, or a replay_mixture");
+  if (!r.loss.own_labels) refuse("ar_labels", "\"truth\"", "\"own\"");
+}
+
 void check_whole(const CllmRecipe& r, const std::string& path) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::BadInput, path + ": " + what);
@@ -61,6 +98,7 @@ void check_whole(const CllmRecipe& r, const std::string& path) {
   if (r.points == 0 && r.fresh_points == 0 && r.consistency_weight > 0)
     refuse("points, fresh_points: both are 0, and consistency_weight is not");
   if (!learns) refuse("ar_weight, consistency_weight, replay_weight: all are 0");
+  if (r.chat) check_chat(r, path);
 }
 
 }  // namespace
@@ -74,6 +112,7 @@ CllmRecipe cllm_recipe_from(const std::string& text, const std::string& path) {
   fields.read("target", r.target);
   if (const json* mixture = fields.find("mixture")) r.mixture = mixture->dump();
   if (const json* replay = fields.find("replay_mixture")) r.replay_mixture = replay->dump();
+  fields.read("chat", r.chat);
   fields.read("block", r.block, 1, 256);
   fields.read("prompts", r.prompts, 1, 1e8);
   fields.read("max_new_tokens", r.max_new_tokens, 1, 1e5);
@@ -92,6 +131,7 @@ CllmRecipe cllm_recipe_from(const std::string& text, const std::string& path) {
   fields.read("context", r.context, 32, 8192);
   fields.read("epochs", r.epochs, 0, 1e4);
   fields.read("minutes", r.minutes, 0, 1e6);
+  if (const json* lora = fields.find("lora")) read_lora(*lora, path, r.lora);
   read_probing(fields, r);
   fields.read("score_problems", r.score_problems, 1, 1e5);
   read_optimisation(fields, r);
@@ -142,6 +182,8 @@ std::string to_json(const CllmRecipe& r) {
                       {"score_problems", r.score_problems}});
   if (!r.replay_mixture.empty())
     object["replay_mixture"] = nlohmann::ordered_json::parse(r.replay_mixture);
+  if (r.chat) object["chat"] = true;
+  if (r.lora.rank > 0) object["lora"] = json_of(r.lora);
   return object.dump(2);
 }
 
@@ -162,6 +204,7 @@ std::string collecting_part(const CllmRecipe& recipe) {
                             "sentence_run", "context", "seed"})
     part[field] = all[field];
   if (recipe.points == 0) part["points"] = false;
+  if (recipe.chat) part["chat"] = true;
   return part.dump();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/train/cllm/consistency.h"
+#include "engine/train/lora/low_rank_settings.h"
 
 namespace engine {
 
@@ -14,6 +15,8 @@ struct CllmRecipe {
   std::string name;                    // "demo-cllm"
   std::string target = "demo-target";  // the model to start from: NAME or directory
   std::string mixture;                 // JSON object of parts, as TrainingStream reads it
+  bool chat = false;                   // prompts are requests (mixture: as ChatRequests), rendered
+                                       // by the target's chat template
   std::string replay_mixture;          // the replayed texts come from it; empty: `mixture`
 
   // Collecting.
@@ -39,6 +42,9 @@ struct CllmRecipe {
   int batch_texts = 16;      // trajectories in one step
   int replay_texts = 16;     // texts of the replay mixture, with their own answers
   int context = 512;         // rows of one text with its chains; longer texts are skipped
+
+  // The weights that are trained: low-rank updates, or all weights.
+  LowRank lora;
 
   // The run.
   double epochs = 0;   // length of the run in passes over all trajectories

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/types.h"
 #include "engine/data/record.h"
 #include "engine/event/recording/training_report.h"
 #include "engine/model/model.h"
@@ -20,6 +21,8 @@ struct SpeedScore {
   double block = 0, slide = 0;  // tokens per step of `jacobi` with refill=block and refill=slide
   double fast_forward = 0;      // mean over blocks, then over answers (event/trajectory.h)
   double stationary = 0;        // stationary tokens per answer (event/trajectory.h)
+  // Mean log probability of the answers' tokens under the target, nats; 0: not measured
+  double log_likelihood = 0;
   /// Share of checked answers that are correct.
   double accuracy() const { return n_checked ? static_cast<double>(n_correct) / n_checked : 0; }
 };
@@ -39,6 +42,22 @@ struct SpeedSettings {
 /// @return  a score for each task; empty if stopped
 std::vector<SpeedScore> measure_speed(Model& model,
                                       const SpeedSettings& settings,
+                                      const std::function<bool()>& stop = {});
+
+/// A prompt without a checker.
+struct SpeedPrompt {
+  std::string task;
+  std::vector<TokenId> tokens;
+};
+
+/// Measures the answers to prompts.
+/// @param settings  without tasks, split and n_problems
+/// @param target    for the log-likelihood of the answers; null: not measured
+/// @return  a score for each task, in the order of their first prompts; empty if stopped
+std::vector<SpeedScore> measure_speed(Model& model,
+                                      const std::vector<SpeedPrompt>& prompts,
+                                      const SpeedSettings& settings,
+                                      Model* target,
                                       const std::function<bool()>& stop = {});
 
 /// The figures averaged over the tasks, for the log of a training.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/train/draft/shared_embedding.h"
+#include "engine/train/lora/low_rank_weights.h"
+
 namespace engine {
 namespace {
 
@@ -25,12 +28,16 @@ int rows_of_pass(const CllmRecipe& recipe, int vocab_size, bool on_cpu) {
   return static_cast<int>(std::max<std::int64_t>(rows, recipe.context));
 }
 
-TrainedArrays arrays_of(const CllmStart& start) {
+std::unique_ptr<TrainableWeights> weights_of(const CllmStart& start, const TrainPlace& place) {
   const ParameterLayout layout(start.model);
-  return {.state = start.state,
-          .runs = runs_of(layout, start.model),
-          .matrices = matrices_of(start.model, layout),
-          .n_losses = most_rows(start.recipe)};
+  const auto matrices = matrices_of(start.model, layout);
+  if (start.recipe.lora.rank > 0)
+    return low_rank_weights(place, LowRankLayout(start.model, start.recipe.lora),
+                            {start.target, matrices}, start.state, most_rows(start.recipe));
+  return trainable_weights(place, {.state = start.state,
+                                   .runs = runs_of(layout, start.model),
+                                   .matrices = matrices,
+                                   .n_losses = most_rows(start.recipe)});
 }
 
 }  // namespace
@@ -111,10 +118,11 @@ void refine_segments(std::vector<GuidedRows>& segments,
 
 CllmSteps::CllmSteps(const CllmStart& start, const TrainPlace& place)
     : recipe_(start.recipe),
-      weights_(trainable_weights(place, arrays_of(start))),
+      weights_(weights_of(start, place)),
       rows_a_pass_(rows_of_pass(recipe_, start.model.vocab_size, weights_->on_cpu())) {
   const bool predicts = weights_->on_cpu() && recipe_.fresh_iterations > 0;
-  const PassOptions options{.keeps_logits = has_teachers(recipe_) || predicts};
+  PassOptions options{.keeps_logits = has_teachers(recipe_) || predicts};
+  if (start.shared) options.frozen = frozen_embedding(*start.shared, start.model, *weights_);
   for (int shard = 0; shard < weights_->n_shards(); shard++)
     passes_.emplace_back(weights_->device(shard), start.model, ParameterLayout(start.model),
                          rows_a_pass_, options);

@@ -19,6 +19,8 @@
 
 namespace engine {
 
+struct SharedEmbedding;  // engine/train/draft/shared_embedding.h
+
 /// A number for each part of the loss.
 using PartSums = std::array<double, kLossParts>;
 
@@ -73,8 +75,9 @@ struct GuidedBatch {
 struct CllmStart {
   const CllmRecipe& recipe;
   const ModelConfig& model;
-  const std::vector<float>& target;  // the target's weights; a frozen teacher uses them
-  TrainState state;
+  const std::vector<float>& target;         // the target's weights; a frozen teacher uses them
+  TrainState state;                         // of all weights, or of the low-rank updates
+  const SharedEmbedding* shared = nullptr;  // of a model without embedding, else null
 };
 
 /// Updates a model by batches of rows with losses of several kinds.

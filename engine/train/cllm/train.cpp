@@ -15,12 +15,17 @@
 
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
+#include "engine/checkpoint/adapter/lora_adapter.h"
+#include "engine/data/chat_requests.h"
 #include "engine/data/mixture.h"
 #include "engine/data/readers.h"
 #include "engine/event/recording/training_history.h"
 #include "engine/model/model.h"
 #include "engine/store/weights_hash.h"
 #include "engine/train/core/parameters.h"
+#include "engine/train/draft/shared_embedding.h"
+#include "engine/train/lora/low_rank.h"
+#include "engine/train/prompts/output_prompts.h"
 #include "engine/train/run/checkpoint.h"
 #include "engine/train/run/texts.h"
 #include "kernels/train_ops.h"
@@ -56,20 +61,15 @@ class CllmJob {
         files_(open_model(
             find_model(request.target.empty() ? recipe_.target : request.target, request.assets),
             {.limits = request.limits})),
-        stream_(recipe_.mixture, recipe_.seed, request.data) {
+        trained_(trained_shape()) {
     // If cuBLAS is missing, this fails now instead of after collecting.
     if (on_gpu()) kernels::train_kernels(*device_).products(*device_);
     if (!recipe_.replay_mixture.empty())
       replay_.emplace(recipe_.replay_mixture, recipe_.seed, request.data);
-    const Tokenizer& tokenizer = *files_.tokenizer;
-    if (!tokenizer.bos_id() || !tokenizer.eos_id()) {
-      throw Error(ErrorCode::BadInput, files_.path +
-                                           ": its tokenizer has no bos or no eos, and "
-                                           "training needs both");
-    }
-    load_tensors(*files_.tensors, files_.config, parameters_);
-    for (const TrainingStream::Share& share : stream_.shares())
-      if (share.part != "real") tasks_.push_back(share.part);
+    if (recipe_.chat)
+      read_requests();
+    else
+      read_mixture();
   }
 
   CllmOutcome run();
@@ -81,24 +81,33 @@ class CllmJob {
     if (callbacks_.notice) callbacks_.notice(text);
   }
   std::string path(const char* name) const { return request_.out + "/" + name; }
+  ModelConfig trained_shape() const;
+  void read_mixture();
+  void read_requests();
   void prepare_directory() const;
-  std::unique_ptr<Model> model_of(const std::vector<float>& parameters) const;
+  std::unique_ptr<Model> loaded(ModelFiles files) const;
+  LoraAdapter adapter_of(const std::vector<float>& updates) const;
+  std::unique_ptr<Model> model_of(const std::vector<float>& trained) const;
 
   bool collect(TrajectoryFile& file);
-  TrajectoryPrompt prompt_of(std::int64_t index) const;
+  std::optional<TrajectoryPrompt> prompt_of(std::int64_t index, const Model& model) const;
   CollectedText judged(Trajectory trajectory) const;
   std::vector<Trajectory> to_learn(const std::vector<CollectedText>& texts) const;
 
   std::vector<SpeedScore> measured(Model& model,
                                    const std::vector<std::string>& tasks,
                                    Split split,
-                                   int n_problems) const;
-  bool measure_rest(Model& model, std::vector<SpeedScore>& scores);
+                                   int n_problems,
+                                   Model* target = nullptr) const;
+  std::vector<ChatRequest> unseen_requests(const std::string& part, Split split, int most) const;
+  bool measure_rest(Model& model, Model* target, std::vector<SpeedScore>& scores);
   bool measure_before();
-  NamedFigures probe(std::int64_t step, const std::vector<float>& parameters) const;
+  std::optional<std::string> probe_request() const;
+  NamedFigures probe(std::int64_t step, Model& model) const;
   void keep_probe_trajectory(std::int64_t step, Model& model) const;
   CllmResult train(std::vector<Trajectory> trajectories) const;
 
+  void write_result(const CllmOutcome& outcome) const;
   void write_relations() const;
   void read_stages();
   void write_stages() const;
@@ -108,12 +117,52 @@ class CllmJob {
   std::unique_ptr<kernels::Device> device_;  // all stages use it
   CllmRecipe recipe_;
   ModelFiles files_;
-  TrainingStream stream_;
-  std::optional<TrainingStream> replay_;  // set if replay_mixture is another mixture
-  std::vector<float> parameters_;         // of the target
+  ModelConfig trained_;                   // of the weights in training
+  std::int64_t n_prompts_ = 0;            // to answer
+  std::optional<TrainingStream> stream_;  // unless the recipe has chat requests
+  std::optional<OutputPrompts> requests_;
+  std::optional<ChatRequests> dev_, test_;  // unseen requests
+  std::optional<TrainingStream> replay_;    // set if replay_mixture is another mixture
   std::vector<std::string> tasks_;
   Stages stages_;
 };
+
+// With low-rank updates, the fixed embedding and output matrix are no weights in training.
+ModelConfig CllmJob::trained_shape() const {
+  ModelConfig config = files_.config;
+  if (recipe_.lora.rank > 0) config.shares_embedding_of = files_.name;
+  const ParameterLayout checked(config);  // refuses a model that cannot be trained
+  return config;
+}
+
+void CllmJob::read_mixture() {
+  const Tokenizer& tokenizer = *files_.tokenizer;
+  if (!tokenizer.bos_id() || !tokenizer.eos_id()) {
+    throw Error(ErrorCode::BadInput, files_.path +
+                                         ": its tokenizer has no bos or no eos, and "
+                                         "training needs both");
+  }
+  stream_.emplace(recipe_.mixture, recipe_.seed, request_.data);
+  n_prompts_ = recipe_.prompts;
+  for (const TrainingStream::Share& share : stream_->shares())
+    if (share.part != "real") tasks_.push_back(share.part);
+}
+
+void CllmJob::read_requests() {
+  const auto all = [this](Split split) {
+    return ChatRequests(recipe_.mixture, recipe_.seed, request_.data, split);
+  };
+  requests_.emplace(
+      OutputsPlan{
+          .mixture = recipe_.mixture, .count = recipe_.prompts, .seed = recipe_.seed, .chat = true},
+      request_.data);
+  n_prompts_ = requests_->count();
+  dev_.emplace(all(Split::Dev));
+  test_.emplace(all(Split::Test));
+  const json mixture = json::parse(recipe_.mixture);
+  for (const auto& [part, options] : mixture.items())
+    if (!unseen_requests(part, Split::Test, 1).empty()) tasks_.push_back(part);
+}
 
 void CllmJob::prepare_directory() const {
   std::error_code failed;
@@ -160,16 +209,37 @@ void CllmJob::write_stages() const {
   write_whole_file(path("stages.json"), stages.dump(2) + "\n");
 }
 
-/// Loads the weights for decoding, rounded as in the model that the training writes.
-std::unique_ptr<Model> CllmJob::model_of(const std::vector<float>& parameters) const {
-  ModelFiles files = files_;
-  files.tensors = as_tensors(parameters, files_.config);
+/// Loads weights for decoding, rounded to bf16 as in the model that the training writes.
+std::unique_ptr<Model> CllmJob::loaded(ModelFiles files) const {
   return Model::load(*device_, files, {.dtype = kernels::DType::BF16});
 }
 
-TrajectoryPrompt CllmJob::prompt_of(std::int64_t index) const {
-  const TokenText text = tokenized(*files_.tokenizer, stream_.text(index));
-  TrajectoryPrompt prompt{.index = index, .part = stream_.record(index).task};
+LoraAdapter CllmJob::adapter_of(const std::vector<float>& updates) const {
+  const std::string& base = recipe_.lora.base.empty() ? files_.name : recipe_.lora.base;
+  return LowRankLayout(trained_, recipe_.lora).adapter(updates, base);
+}
+
+/// @param trained  the weights in training, or the low-rank updates
+std::unique_ptr<Model> CllmJob::model_of(const std::vector<float>& trained) const {
+  ModelFiles files = files_;
+  files.tensors = recipe_.lora.rank > 0
+                      ? with_adapter(files_.tensors, tensors_of(files_.config), adapter_of(trained))
+                      : as_tensors(trained, files_.config);
+  return loaded(std::move(files));
+}
+
+// The prompt of an index; nullopt: its request overlaps an evaluation question.
+std::optional<TrajectoryPrompt> CllmJob::prompt_of(std::int64_t index, const Model& model) const {
+  TrajectoryPrompt prompt{.index = index};
+  if (requests_) {
+    const Record record = requests_->record(index);
+    if (record.prompt.empty()) return std::nullopt;
+    prompt.part = record.task;
+    prompt.tokens = prompt_tokens(model, record.prompt, true);
+    return prompt;
+  }
+  const TokenText text = tokenized(*files_.tokenizer, stream_->text(index));
+  prompt.part = stream_->record(index).task;
   const auto answer = text.tokens.begin() + std::max(1, text.n_prompt);
   prompt.tokens.assign(text.tokens.begin(), answer);
   prompt.truth.assign(answer, text.tokens.end());
@@ -181,7 +251,8 @@ CollectedText CllmJob::judged(Trajectory trajectory) const {
   CollectedText text;
   const std::string answer =
       continuation_text(*files_.tokenizer, trajectory.prompt, trajectory.output);
-  const CheckResult check = check_record(stream_.record(trajectory.index), answer);
+  CheckResult check{.skipped = true};
+  if (stream_) check = check_record(stream_->record(trajectory.index), answer);
   text.checked = !check.skipped;
   const auto n_rows = trajectory.prompt.size() + trajectory.output.size() - 1;
   if (static_cast<int>(n_rows) > recipe_.context) {
@@ -206,24 +277,31 @@ bool CllmJob::collect(TrajectoryFile& file) {
   const auto begun = Clock::now();
   const auto first = static_cast<std::int64_t>(file.size());
   const double earlier = stages_.collect_seconds;
-  const auto model = model_of(parameters_);
-  CollectProgress progress{.total = recipe_.prompts};
+  const auto model = loaded(files_);
+  if (recipe_.chat) expect_chat_template(*model, files_.name);
+  CollectProgress progress{.total = n_prompts_};
   for (const CollectedText& text : file.texts()) {
     progress.kept += text.drop == Drop::None;
     for (const BlockPoints& points : text.trajectory.blocks)
       progress.points += static_cast<std::int64_t>(points.size());
   }
   std::int64_t index = -1;
+  const int longest = std::min(model->max_seq_len(), recipe_.context);
   const auto next = [&](TrajectoryPrompt& prompt) {
-    do index++;
-    while (index < recipe_.prompts && file.has(index));
-    if (index >= recipe_.prompts) return false;
-    prompt = prompt_of(index);
-    // A prompt that does not fit into the context gets no answer. It is recorded as dropped, so
-    // that all prompts are accounted for and collecting can end.
-    if (static_cast<int>(prompt.tokens.size()) < model->max_seq_len()) return true;
-    file.add({.drop = Drop::TooLong, .checked = false, .trajectory = {.index = index}});
-    return true;
+    for (index++; index < n_prompts_; index++) {
+      if (file.has(index)) continue;
+      auto found = prompt_of(index, *model);
+      if (found && static_cast<int>(found->tokens.size()) < longest) {
+        prompt = std::move(*found);
+        return true;
+      }
+      // A prompt that gets no answer is recorded as dropped, so that all prompts are accounted for
+      // and collecting can end.
+      file.add({.drop = found ? Drop::TooLong : Drop::Evaluation,
+                .checked = false,
+                .trajectory = {.index = index}});
+    }
+    return false;
   };
   const auto done = [&](Trajectory trajectory) {
     const CollectedText text = judged(std::move(trajectory));
@@ -234,7 +312,7 @@ bool CllmJob::collect(TrajectoryFile& file) {
     progress.done = static_cast<std::int64_t>(file.size());
     const double now = std::chrono::duration<double>(Clock::now() - begun).count();
     stages_.collect_seconds = progress.seconds = earlier + now;
-    progress.seconds_left = now * static_cast<double>(recipe_.prompts - progress.done) /
+    progress.seconds_left = now * static_cast<double>(n_prompts_ - progress.done) /
                             static_cast<double>(std::max<std::int64_t>(1, progress.done - first));
     if (callbacks_.collecting) callbacks_.collecting(progress);
   };
@@ -247,14 +325,14 @@ bool CllmJob::collect(TrajectoryFile& file) {
                         .eos_ids = files_.config.eos_ids},
                        next, done, [&] { return stopped(); });
   write_stages();
-  return static_cast<int>(file.size()) >= recipe_.prompts;
+  return std::ssize(file) >= n_prompts_;
 }
 
 std::vector<Trajectory> CllmJob::to_learn(const std::vector<CollectedText>& texts) const {
   std::vector<Trajectory> trajectories;
   std::int64_t n_changed = 0;
   for (const CollectedText& text : texts) {
-    if (text.drop != Drop::None || text.trajectory.index >= recipe_.prompts) continue;
+    if (text.drop != Drop::None || text.trajectory.index >= n_prompts_) continue;
     trajectories.push_back(text.trajectory);
     Trajectory& t = trajectories.back();
     for (std::size_t b = 0; recipe_.augment && b < t.blocks.size(); b++) {
@@ -276,22 +354,39 @@ std::vector<Trajectory> CllmJob::to_learn(const std::vector<CollectedText>& text
 std::vector<SpeedScore> CllmJob::measured(Model& model,
                                           const std::vector<std::string>& tasks,
                                           Split split,
-                                          int n_problems) const {
+                                          int n_problems,
+                                          Model* target) const {
   if (tasks.empty()) return {};
-  return measure_speed(model,
-                       {.tasks = tasks,
-                        .split = split,
-                        .n_problems = n_problems,
-                        .block = recipe_.block,
-                        .max_tokens = recipe_.max_new_tokens,
-                        .n_lanes = recipe_.lanes},
-                       [&] { return stopped(); });
+  const SpeedSettings settings{.tasks = tasks,
+                               .split = split,
+                               .n_problems = n_problems,
+                               .block = recipe_.block,
+                               .max_tokens = recipe_.max_new_tokens,
+                               .n_lanes = recipe_.lanes};
+  const auto stop = [&] { return stopped(); };
+  if (!recipe_.chat) return measure_speed(model, settings, stop);
+  std::vector<SpeedPrompt> prompts;
+  for (const std::string& part : tasks)
+    for (const ChatRequest& request : unseen_requests(part, split, n_problems))
+      prompts.push_back({part, prompt_tokens(model, request.text, true)});
+  return measure_speed(model, prompts, settings, target, stop);
+}
+
+std::vector<ChatRequest> CllmJob::unseen_requests(const std::string& part,
+                                                  Split split,
+                                                  int most) const {
+  std::vector<ChatRequest> found;
+  for (const ChatRequest& request : (split == Split::Dev ? dev_ : test_)->list())
+    if (request.part == part && std::ssize(found) < most) found.push_back(request);
+  return found;
 }
 
 // Measures the tasks that are missing in `scores`, and saves the scores after each.
-bool CllmJob::measure_rest(Model& model, std::vector<SpeedScore>& scores) {
+// @param target  for the log-likelihood of answers to requests
+bool CllmJob::measure_rest(Model& model, Model* target, std::vector<SpeedScore>& scores) {
   while (scores.size() < tasks_.size()) {
-    const auto one = measured(model, {tasks_[scores.size()]}, Split::Test, recipe_.score_problems);
+    const auto one =
+        measured(model, {tasks_[scores.size()]}, Split::Test, recipe_.score_problems, target);
     if (one.empty()) return false;
     scores.push_back(one.front());
     write_stages();
@@ -302,16 +397,27 @@ bool CllmJob::measure_rest(Model& model, std::vector<SpeedScore>& scores) {
 bool CllmJob::measure_before() {
   if (stages_.before.size() >= tasks_.size()) return true;
   notice("measuring " + files_.name + " before training");
-  return measure_rest(*model_of(parameters_), stages_.before);
+  const auto target = loaded(files_);
+  return measure_rest(*target, target.get(), stages_.before);
 }
 
-// Appends the trajectory of the first unseen problem of the first task, its tokens as text.
-void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
+// The first unseen prompt of the first task; nullopt: there is none.
+std::optional<std::string> CllmJob::probe_request() const {
+  if (tasks_.empty()) return std::nullopt;
+  if (recipe_.chat) {
+    const auto requests = unseen_requests(tasks_.front(), Split::Dev, 1);
+    return requests.empty() ? std::nullopt : std::optional(requests.front().text);
+  }
   const auto record = task_generator(tasks_.front()).make(Split::Dev, 1, 0);
-  if (!record) return;
+  return record ? std::optional(record->prompt) : std::nullopt;
+}
+
+// Appends the trajectory of probe_request(), its tokens as text.
+void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
+  const auto text = probe_request();
+  if (!text) return;
   TrajectoryPrompt prompt;
-  prompt.tokens = tokenized(*files_.tokenizer, {.prompt = record->prompt}).tokens;
-  prompt.tokens.pop_back();  // the end token
+  prompt.tokens = prompt_tokens(model, *text, recipe_.chat);
   json blocks = json::array();
   bool given = false;
   const auto next = [&](TrajectoryPrompt& one) {
@@ -340,8 +446,7 @@ void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
                        next, done);
   json ends = json::array();
   for (const TokenId token : files_.config.eos_ids) ends.push_back(files_.tokenizer->piece(token));
-  const json line = {
-      {"step", step}, {"prompt", record->prompt}, {"ends", ends}, {"blocks", blocks}};
+  const json line = {{"step", step}, {"prompt", *text}, {"ends", ends}, {"blocks", blocks}};
   std::ofstream file(path(kProbeTrajectoriesName), std::ios::app | std::ios::binary);
   file << line.dump(-1, ' ', false, json::error_handler_t::replace) << '\n' << std::flush;
   if (!file)
@@ -349,10 +454,9 @@ void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
                 path(kProbeTrajectoriesName) + ": cannot be written: " + std::strerror(errno));
 }
 
-NamedFigures CllmJob::probe(std::int64_t step, const std::vector<float>& parameters) const {
-  const auto model = model_of(parameters);
-  if (!tasks_.empty()) keep_probe_trajectory(step, *model);
-  NamedFigures figures = figures_of(measured(*model, tasks_, Split::Dev, recipe_.probe_problems));
+NamedFigures CllmJob::probe(std::int64_t step, Model& model) const {
+  keep_probe_trajectory(step, model);
+  NamedFigures figures = figures_of(measured(model, tasks_, Split::Dev, recipe_.probe_problems));
   std::string words;
   for (const auto& [name, value] : figures)
     words += fmt::format("{}{} {:.2f}", words.empty() ? "" : ", ", name, value);
@@ -361,22 +465,27 @@ NamedFigures CllmJob::probe(std::int64_t step, const std::vector<float>& paramet
 }
 
 CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
-  if (!fs::exists(path("checkpoint.bin"))) probe(0, parameters_);
+  if (!fs::exists(path("checkpoint.bin"))) probe(0, *loaded(files_));
   CllmTraining training;
-  training.model = files_.config;
-  training.parameters = parameters_;
+  SharedEmbedding shared;
+  training.model = trained_;
+  if (recipe_.lora.rank > 0) {
+    shared = shared_embedding(files_, {});
+    training.shared = &shared;
+  }
+  load_tensors(*files_.tensors, trained_, training.parameters);
   training.trajectories = std::move(trajectories);
   // The stream's first recipe_.prompts texts were answered; the texts after them are replayed.
   training.replay = [this](std::int64_t index) {
-    const TrainingStream& stream = replay_ ? *replay_ : stream_;
+    const TrainingStream& stream = replay_ ? *replay_ : *stream_;
     return tokenized(*files_.tokenizer, stream.text(recipe_.prompts + index));
   };
   CllmCallbacks callbacks;
   callbacks.progress = callbacks_.training;
   callbacks.notice = callbacks_.notice;
   callbacks.stop = callbacks_.stop;
-  callbacks.probe = [this](std::int64_t step, const std::vector<float>& parameters) {
-    return probe(step, parameters);
+  callbacks.probe = [this](std::int64_t step, const std::vector<float>& trained) {
+    return probe(step, *model_of(trained));
   };
   return train_consistency(
       recipe_, std::move(training),
@@ -391,13 +500,33 @@ void CllmJob::write_relations() const {
   write_whole_file(path("decoscope.json"), relations.dump() + "\n");
 }
 
+void CllmJob::write_result(const CllmOutcome& outcome) const {
+  if (recipe_.lora.rank > 0)
+    write_adapter(request_.out, adapter_of(outcome.training.parameters), kernels::DType::BF16);
+  else
+    write_model(request_.out, files_.config,
+                *as_tensors(outcome.training.parameters, files_.config), kernels::DType::BF16,
+                files_.path);
+  write_relations();
+  std::ostringstream target_card;
+  target_card << std::ifstream(files_.path + "/README.md", std::ios::binary).rdbuf();
+  OutputFile card(path("README.md"));
+  card.write(cllm_card(recipe_, files_.config, outcome, files_.name, target_card.str()));
+  card.finish();
+}
+
 CllmOutcome CllmJob::run() {
   prepare_directory();
   read_stages();
   CllmOutcome outcome;
-  TrajectoryFile file(path("trajectories.bin"),
-                      collecting_part(recipe_) + "\n" + weights_hash(files_));
-  const bool collected = static_cast<int>(file.size()) >= recipe_.prompts || collect(file);
+  std::string origin = collecting_part(recipe_) + "\n" + weights_hash(files_);
+  if (requests_) {
+    outcome.requests = requests_->shares();
+    origin += "\n" + requests_->hash();
+    notice(requests_->summary());
+  }
+  TrajectoryFile file(path("trajectories.bin"), origin);
+  const bool collected = std::ssize(file) >= n_prompts_ || collect(file);
   outcome.collected = counts_of(file.texts());
   outcome.collect_seconds = stages_.collect_seconds;
   notice("collected: " + words_of(outcome.collected));
@@ -416,18 +545,13 @@ CllmOutcome CllmJob::run() {
   if (!tasks_.empty()) {
     if (stages_.after_step != outcome.training.step) stages_.after.clear();
     stages_.after_step = outcome.training.step;
-    if (!measure_rest(*model, stages_.after)) return outcome;  // stopped; the checkpoint stays
+    const auto target = recipe_.chat ? loaded(files_) : nullptr;
+    if (!measure_rest(*model, target.get(), stages_.after))
+      return outcome;  // stopped; the checkpoint stays
     outcome.after = stages_.after;
     keep_probe_trajectory(outcome.training.step, *model);
   }
-  write_model(request_.out, files_.config, *as_tensors(outcome.training.parameters, files_.config),
-              kernels::DType::BF16, files_.path);
-  write_relations();
-  std::ostringstream target_card;
-  target_card << std::ifstream(files_.path + "/README.md", std::ios::binary).rdbuf();
-  OutputFile card(path("README.md"));
-  card.write(cllm_card(recipe_, files_.config, outcome, files_.name, target_card.str()));
-  card.finish();
+  write_result(outcome);
   outcome.finished = true;
   return outcome;
 }

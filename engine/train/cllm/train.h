@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/limits.h"
+#include "engine/data/mixture.h"
 #include "engine/train/cllm/speed_score.h"
 #include "engine/train/cllm/trainer.h"
 #include "engine/train/cllm/trajectory_file.h"
@@ -51,6 +52,7 @@ struct CllmRunCallbacks {
 /// Result of a consistency training.
 struct CllmOutcome {
   bool finished = false;
+  std::vector<TrainingStream::Share> requests;  // shares of the parts of a recipe with `chat`
   CollectCounts collected;
   double collect_seconds = 0;
   CllmResult training;                    // parameters are empty

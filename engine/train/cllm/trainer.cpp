@@ -12,11 +12,18 @@
 #include "engine/train/cllm/steps.h"
 #include "engine/train/core/optimizer.h"
 #include "engine/train/core/workers.h"
+#include "engine/train/lora/low_rank.h"
 #include "engine/train/run/run_parts.h"
 #include "engine/train/run/training_loop.h"
 
 namespace engine {
 namespace {
+
+/// The layout of the updates; nullopt: all weights are trained.
+std::optional<LowRankLayout> low_rank_of(const CllmRecipe& recipe, const ModelConfig& model) {
+  if (recipe.lora.rank == 0) return std::nullopt;
+  return LowRankLayout(model, recipe.lora);
+}
 
 constexpr std::size_t kRecent = 100;  // the reported loss is the mean over this many last steps
 
@@ -56,13 +63,14 @@ class CllmRun {
         loop_(loop_settings(recipe, 0, n_steps()), loop_options_, loop_callbacks_),
         compute_(compute),
         shards_(shards),
-        layout_(training_.model),
+        low_rank_(low_rank_of(recipe, training_.model)),
         workers_(std::min(usable_threads(options.n_threads), std::max(shards, 1))),
         optimizer_({recipe.beta1, recipe.beta2, recipe.weight_decay, recipe.clip},
-                   runs_of(layout_, training_.model),
+                   low_rank_ ? low_rank_->runs()
+                             : runs_of(ParameterLayout(training_.model), training_.model),
                    train_table()),
         part_weights_{recipe.ar_weight, recipe.consistency_weight, recipe.replay_weight},
-        parameters_(training_.parameters) {}
+        parameters_(low_rank_ ? low_rank_->initial(recipe.seed) : training_.parameters) {}
 
   /// @param device  null: the CPU
   CllmResult run(kernels::Device* device);
@@ -91,11 +99,11 @@ class CllmRun {
   TrainingLoop loop_;
   Compute compute_;
   int shards_;
-  ParameterLayout layout_;
+  std::optional<LowRankLayout> low_rank_;
   Workers workers_;
   Optimizer optimizer_;
   PartSums part_weights_;
-  std::vector<float> parameters_;
+  std::vector<float> parameters_;  // in training: all weights, or the updates
   std::unique_ptr<CllmSteps> steps_;
   std::vector<std::size_t> order_;  // of the current epoch
   std::int64_t epoch_ = -1;
@@ -105,7 +113,8 @@ class CllmRun {
 
 void CllmRun::restore(Checkpoint c) {
   room_ = counts_kept(c.packer);
-  loop_.restore(c, layout_.n, "a model of another shape than the target", parameters_, optimizer_);
+  loop_.restore(c, std::ssize(parameters_), "a model of another shape than the target", parameters_,
+                optimizer_);
 }
 
 // The trajectory in a place of the run's sequence of trajectories. Every epoch has all
@@ -250,9 +259,12 @@ void CllmRun::save() {
 }
 
 void CllmRun::begin(kernels::Device* device) {
-  steps_ = std::make_unique<CllmSteps>(
-      CllmStart{recipe_, training_.model, training_.parameters, {parameters_, optimizer_}},
-      TrainPlace{compute_, workers_, shards_, device});
+  steps_ = std::make_unique<CllmSteps>(CllmStart{.recipe = recipe_,
+                                                 .model = training_.model,
+                                                 .target = training_.parameters,
+                                                 .state = {parameters_, optimizer_},
+                                                 .shared = training_.shared},
+                                       TrainPlace{compute_, workers_, shards_, device});
   if (callbacks_.notice) {
     callbacks_.notice("training on " + std::to_string(training_.trajectories.size()) +
                       " trajectories in " + steps_->weights().name());

@@ -35,7 +35,7 @@ struct CllmCallbacks {
   // receives a message for the user; may be empty
   std::function<void(const std::string&)> notice;
   const std::atomic<bool>* stop = nullptr;
-  /// Measures the current weights; called every recipe.probe_minutes. May be empty.
+  /// Measures the current weights, or low-rank updates; called every recipe.probe_minutes. May be empty.
   std::function<NamedFigures(std::int64_t step, const std::vector<float>& parameters)> probe;
 };
 
@@ -50,7 +50,9 @@ struct CllmOptions {
 /// Input of a consistency training.
 struct CllmTraining {
   ModelConfig model;
-  std::vector<float> parameters;         // the target's weights in the order of ParameterLayout
+  std::vector<float> parameters;  // the target's weights in the order of ParameterLayout
+  // embedding and output matrix of a `model` without them; else null. Outlives the training
+  const SharedEmbedding* shared = nullptr;
   std::vector<Trajectory> trajectories;  // at least one; already augmented if wanted
   TokenSource replay;  // text number i; may be empty where recipe.replay_texts is 0
 };
@@ -75,7 +77,8 @@ struct CllmResult {
   int n_losses = 0;
   RoomCounts room;
   std::string compute;
-  std::vector<float> parameters;
+  std::vector<float>
+      parameters;  // all weights, or the low-rank updates in the order of LowRankLayout
 };
 
 /// Trains until the recipe's end, the stop flag or options.stop_after_step.

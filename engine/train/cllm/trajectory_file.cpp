@@ -101,7 +101,7 @@ bool read_body(std::string_view bytes, CollectedText& text) {
     points.resize(reader.count());
     for (auto& point : points) point = reader.tokens();
   }
-  return reader.whole() && drop <= static_cast<std::uint8_t>(Drop::TooLong);
+  return reader.whole() && drop <= static_cast<std::uint8_t>(Drop::Evaluation);
 }
 
 // Finds the body of the frame at `at` and advances `at` to the next frame. False if the frame is
@@ -137,6 +137,8 @@ const char* name_of(Drop drop) {
       return "a sentence over and over";
     case Drop::TooLong:
       return "too long";
+    case Drop::Evaluation:
+      return "overlaps an evaluation question";
   }
   return "?";
 }
@@ -144,7 +146,8 @@ const char* name_of(Drop drop) {
 CollectCounts counts_of(const std::vector<CollectedText>& texts) {
   CollectCounts c;
   for (const CollectedText& text : texts) {
-    c.n_texts++;
+    c.n_evaluation += text.drop == Drop::Evaluation;
+    c.n_texts += text.drop != Drop::Evaluation;
     c.n_wrong += text.drop == Drop::Wrong;
     c.n_token_runs += text.drop == Drop::TokenRun;
     c.n_sentence_runs += text.drop == Drop::SentenceRun;
@@ -168,11 +171,14 @@ std::string words_of(const CollectCounts& c) {
   if (c.n_blocks > 0)
     blocks = fmt::format(": {} blocks, {} points, {:.1f} iterations a block", c.n_blocks,
                          c.n_points, c.n_iterations / static_cast<double>(c.n_blocks));
-  return fmt::format(
+  std::string text = fmt::format(
       "{} answers, {} kept ({} not checked, {} not ended){}; dropped: {} wrong, {} with a "
       "repeated token, {} with a repeated sentence, {} too long",
       c.n_texts, c.n_kept, c.n_unchecked, c.n_not_ended, blocks, c.n_wrong, c.n_token_runs,
       c.n_sentence_runs, c.n_too_long);
+  if (c.n_evaluation > 0)
+    text += fmt::format("; not answered: {} that overlap an evaluation question", c.n_evaluation);
+  return text;
 }
 
 TrajectoryFile::TrajectoryFile(const std::string& path, const std::string& header) : path_(path) {

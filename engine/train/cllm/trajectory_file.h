@@ -15,7 +15,7 @@
 namespace engine {
 
 /// Reason why a trajectory is not used for training.
-enum class Drop : std::uint8_t { None, Wrong, TokenRun, SentenceRun, TooLong };
+enum class Drop : std::uint8_t { None, Wrong, TokenRun, SentenceRun, TooLong, Evaluation };
 /// The reason in words, as written to files.
 const char* name_of(Drop drop);
 
@@ -32,8 +32,9 @@ struct CollectCounts {
   std::int64_t n_unchecked = 0, n_not_ended = 0;                                    // of those kept
   std::int64_t n_wrong = 0, n_token_runs = 0, n_sentence_runs = 0, n_too_long = 0;  // dropped
   std::int64_t n_blocks = 0, n_points = 0,
-               n_tokens = 0;  // of those kept; points include first guesses
-  double n_iterations = 0;    // of those kept, to the fixed point
+               n_tokens = 0;      // of those kept; points include first guesses
+  std::int64_t n_evaluation = 0;  // not answered: requests that overlap an evaluation question
+  double n_iterations = 0;        // of those kept, to the fixed point
 };
 /// Counts the texts.
 CollectCounts counts_of(const std::vector<CollectedText>& texts);

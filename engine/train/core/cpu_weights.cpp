@@ -38,6 +38,10 @@ class CpuWeights final : public TrainableWeights {
   kernels::TrainWeights weights() const override {
     return {state().parameters.data(), packed_.get()};
   }
+  float* masters() override { return state().parameters.data(); }
+  void pack() override {
+    place_.workers.run(packed_->n_matrices(), [&](int i) { packed_->repack(i); });
+  }
   kernels::TrainWeights frozen(const std::vector<float>& parameters,
                                const std::vector<kernels::TrainMatrix>& matrices) override {
     frozen_.push_back(pack_weights(parameters.data(),
@@ -59,8 +63,7 @@ class CpuWeights final : public TrainableWeights {
     Optimizer& optimizer = state().optimizer;
     if (!all_finite(loss)) return optimizer.skip_step(gradients_, place_.workers);
     const double norm = optimizer.update(state().parameters, gradients_, step, lr, place_.workers);
-    if (std::isfinite(norm))
-      place_.workers.run(packed_->n_matrices(), [&](int i) { packed_->repack(i); });
+    if (std::isfinite(norm)) pack();
     return norm;
   }
   void fetch() override {}

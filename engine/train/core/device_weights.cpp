@@ -28,6 +28,10 @@ class DeviceWeights final : public TrainableWeights {
   void for_shards(const std::function<void(int)>& work) override { work(0); }
 
   kernels::TrainWeights weights() const override { return of(parameters_, rounded_); }
+  float* masters() override { return parameters_.f32(); }
+  void pack() override {
+    if (rounded_.data()) ops_.convert(device_, type_, parameters_.f32(), rounded_.data(), n_);
+  }
   kernels::TrainWeights frozen(const std::vector<float>& parameters,
                                const std::vector<kernels::TrainMatrix>& matrices) override;
   const float* constant(const std::vector<float>& values, const char* what) override {

@@ -13,35 +13,6 @@ namespace {
 // The random stream of initial weights, which decoding does not use.
 constexpr std::uint32_t kInitStream = 0x1417;
 
-/// @param layer_names  the number in each layer's names; empty: its own
-std::vector<NamedPart> parts_of(const ParameterLayout& layout,
-                                const ModelConfig& c,
-                                std::span<const int> layer_names = {}) {
-  const std::int64_t dim = c.dim, hidden = c.hidden_dim;
-  const std::int64_t q = std::int64_t{c.n_heads} * c.head_dim;
-  const std::int64_t kv = std::int64_t{c.n_kv_heads} * c.head_dim;
-  std::vector<NamedPart> parts;
-  if (layout.embedding >= 0)
-    parts.push_back({"model.embed_tokens.weight", {c.vocab_size, dim}, layout.embedding});
-  for (std::size_t i = 0; i < layout.layers.size(); i++) {
-    const LayerAt& at = layout.layers[i];
-    const std::string number =
-        std::to_string(layer_names.empty() ? static_cast<int>(i) : layer_names[i]);
-    const std::string layer = "model.layers." + number + ".";
-    parts.push_back({layer + "input_layernorm.weight", {dim}, at.attn_norm});
-    parts.push_back({layer + "self_attn.q_proj.weight", {q, dim}, at.qkv});
-    parts.push_back({layer + "self_attn.k_proj.weight", {kv, dim}, at.qkv + q * dim});
-    parts.push_back({layer + "self_attn.v_proj.weight", {kv, dim}, at.qkv + (q + kv) * dim});
-    parts.push_back({layer + "self_attn.o_proj.weight", {dim, q}, at.attn_out});
-    parts.push_back({layer + "post_attention_layernorm.weight", {dim}, at.mlp_norm});
-    parts.push_back({layer + "mlp.gate_proj.weight", {hidden, dim}, at.gate_up});
-    parts.push_back({layer + "mlp.up_proj.weight", {hidden, dim}, at.gate_up + hidden * dim});
-    parts.push_back({layer + "mlp.down_proj.weight", {dim, hidden}, at.down});
-  }
-  parts.push_back({"model.norm.weight", {dim}, layout.final_norm});
-  return parts;
-}
-
 class ParameterSource : public TensorSource {
  public:
   ParameterSource(const std::vector<float>& parameters, std::vector<NamedPart> parts)
@@ -133,6 +104,34 @@ ParameterLayout::ParameterLayout(const ModelConfig& c) {
     layers.push_back(at);
   }
   final_norm = take(dim);
+}
+
+std::vector<NamedPart> parts_of(const ParameterLayout& layout,
+                                const ModelConfig& c,
+                                std::span<const int> layer_names) {
+  const std::int64_t dim = c.dim, hidden = c.hidden_dim;
+  const std::int64_t q = std::int64_t{c.n_heads} * c.head_dim;
+  const std::int64_t kv = std::int64_t{c.n_kv_heads} * c.head_dim;
+  std::vector<NamedPart> parts;
+  if (layout.embedding >= 0)
+    parts.push_back({"model.embed_tokens.weight", {c.vocab_size, dim}, layout.embedding});
+  for (std::size_t i = 0; i < layout.layers.size(); i++) {
+    const LayerAt& at = layout.layers[i];
+    const std::string number =
+        std::to_string(layer_names.empty() ? static_cast<int>(i) : layer_names[i]);
+    const std::string layer = "model.layers." + number + ".";
+    parts.push_back({layer + "input_layernorm.weight", {dim}, at.attn_norm});
+    parts.push_back({layer + "self_attn.q_proj.weight", {q, dim}, at.qkv});
+    parts.push_back({layer + "self_attn.k_proj.weight", {kv, dim}, at.qkv + q * dim});
+    parts.push_back({layer + "self_attn.v_proj.weight", {kv, dim}, at.qkv + (q + kv) * dim});
+    parts.push_back({layer + "self_attn.o_proj.weight", {dim, q}, at.attn_out});
+    parts.push_back({layer + "post_attention_layernorm.weight", {dim}, at.mlp_norm});
+    parts.push_back({layer + "mlp.gate_proj.weight", {hidden, dim}, at.gate_up});
+    parts.push_back({layer + "mlp.up_proj.weight", {hidden, dim}, at.gate_up + hidden * dim});
+    parts.push_back({layer + "mlp.down_proj.weight", {dim, hidden}, at.down});
+  }
+  parts.push_back({"model.norm.weight", {dim}, layout.final_norm});
+  return parts;
 }
 
 std::vector<ParameterRun> runs_of(const std::vector<NamedPart>& parts, std::int64_t n) {

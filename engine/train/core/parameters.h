@@ -41,6 +41,11 @@ struct NamedPart {
   std::vector<std::int64_t> shape;
   std::int64_t at;
 };
+/// The tensors of a model in the array, in the order of their offsets.
+/// @param layer_names  the number in each layer's names; empty: its own
+std::vector<NamedPart> parts_of(const ParameterLayout& layout,
+                                const ModelConfig& config,
+                                std::span<const int> layer_names = {});
 /// Elements that a part of `size` elements occupies: parts are aligned to 16.
 inline std::int64_t aligned_size(std::int64_t size) {
   return (size + 15) / 16 * 16;

@@ -61,6 +61,10 @@ class TrainableWeights {
 
   /// The current weights, for passes.
   virtual kernels::TrainWeights weights() const = 0;
+  /// The f32 weights on the device, to be changed between steps; call pack() afterwards.
+  virtual float* masters() = 0;
+  /// Prepares changed f32 weights for products.
+  virtual void pack() = 0;
   /// Weights that stay constant: a frozen teacher's.
   /// @param parameters  outlive this
   /// @param matrices    that products read; empty: the layout is that of the trained weights

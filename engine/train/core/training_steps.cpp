@@ -75,11 +75,7 @@ TrainSteps::TrainSteps(const TrainRecipe& recipe,
   const int pass_rows = weights_->on_cpu() ? kCpuPassRows : kDevicePassRows;
   rows_a_pass_ = std::clamp(pass_rows / context_, 1, n_rows_);
   PassOptions options;
-  if (shared)
-    options.frozen = {
-        .embedding = weights_->constant(shared->embedding, "the shared embedding"),
-        .output = weights_->frozen(shared->output_rows(),
-                                   {{0, recipe.model.n_outputs(), recipe.model.dim}})};
+  if (shared) options.frozen = frozen_embedding(*shared, recipe.model, *weights_);
   for (int shard = 0; shard < weights_->n_shards(); shard++)
     passes_.emplace_back(weights_->device(shard), recipe.model, ParameterLayout(recipe.model),
                          rows_a_pass_ * context_, options);

@@ -4,6 +4,8 @@
 
 #include "engine/checkpoint/shared/output_tokens.h"
 #include "engine/checkpoint/shared/target_output.h"
+#include "engine/train/core/trainable_weights.h"
+#include "engine/train/core/transformer.h"
 
 namespace engine {
 
@@ -23,6 +25,13 @@ SharedEmbedding shared_embedding(const ModelFiles& target, std::vector<TokenId> 
     shared.output = f32_of(output_rows(target, output_tokens));
   shared.output_tokens = std::move(output_tokens);
   return shared;
+}
+
+FrozenEmbedding frozen_embedding(const SharedEmbedding& shared,
+                                 const ModelConfig& model,
+                                 TrainableWeights& weights) {
+  return {.embedding = weights.constant(shared.embedding, "the shared embedding"),
+          .output = weights.frozen(shared.output_rows(), {{0, model.n_outputs(), model.dim}})};
 }
 
 }  // namespace engine

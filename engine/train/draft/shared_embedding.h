@@ -1,5 +1,5 @@
-// The embedding and the output matrix that a draft in training shares with its target. Both are frozen: they have no gradient,
-// no moments, and are not in checkpoints.
+// The embedding and the output matrix that a draft in training shares with its target, and that low-rank training leaves as they
+// are. Both are frozen: they have no gradient, no moments, and are not in checkpoints.
 #pragma once
 
 #include <span>
@@ -9,6 +9,9 @@
 #include "engine/checkpoint/opened_model.h"
 
 namespace engine {
+
+struct FrozenEmbedding;  // engine/train/core/transformer.h
+class TrainableWeights;  // engine/train/core/trainable_weights.h
 
 /// The target's matrices in f32, in the host's memory.
 struct SharedEmbedding {
@@ -25,5 +28,10 @@ struct SharedEmbedding {
 /// Decodes the target's matrices.
 /// @param output_tokens  ascending; empty: all
 SharedEmbedding shared_embedding(const ModelFiles& target, std::vector<TokenId> output_tokens);
+
+/// The matrices on the device of the weights in training. @param shared  outlives the weights
+FrozenEmbedding frozen_embedding(const SharedEmbedding& shared,
+                                 const ModelConfig& model,
+                                 TrainableWeights& weights);
 
 }  // namespace engine

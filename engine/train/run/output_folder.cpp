@@ -19,9 +19,11 @@ constexpr std::array<std::string_view, 5> kStages = {"trajectories.bin", "own_ou
                                                      "probe_outputs.jsonl", "stages.json",
                                                      "training.jsonl"};
 // Further files that trainings write.
-constexpr std::array<std::string_view, 13> kResults = {"config.json",
+constexpr std::array<std::string_view, 15> kResults = {"config.json",
                                                        "generation_config.json",
                                                        "model.safetensors",
+                                                       "adapter_config.json",
+                                                       "adapter_model.safetensors",
                                                        "tokenizer.model",
                                                        "tokenizer_config.json",
                                                        "special_tokens_map.json",
@@ -91,7 +93,7 @@ bool is_empty_folder(const std::string& folder) {
 
 bool holds_a_model(const fs::path& folder) {
   return holds(folder, "config.json") || holds(folder, "model.safetensors") ||
-         holds(folder, "tokenizer.model");
+         holds(folder, "tokenizer.model") || holds(folder, "adapter_config.json");
 }
 
 bool can_be_resumed(const fs::path& folder) {

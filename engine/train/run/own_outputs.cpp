@@ -14,11 +14,10 @@
 #include "engine/base/input_file.h"
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
-#include "engine/chat/chat_template.h"
-#include "engine/chat/encode_chat.h"
 #include "engine/data/chat_requests.h"
 #include "engine/decode/step/stepper.h"
 #include "engine/event/clock.h"
+#include "engine/train/prompts/output_prompts.h"
 
 namespace engine {
 namespace {
@@ -101,68 +100,6 @@ void check_origin(const std::string& found, const ordered_json& wanted, const st
   }
 }
 
-// The tokens of a conversation that consists of one message of the user.
-std::vector<TokenId> chat_tokens(const Model& model, const std::string& message) {
-  const std::vector<ChatMessage> messages = {{"user", message}};
-  const Tokenizer& tokenizer = *model.tokenizer();
-  return encode_chat(tokenizer,
-                     render_chat(model.chat_template(), messages, chat_settings_of(tokenizer)));
-}
-
-std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
-  std::vector<TokenId> tokens;
-  if (tokenizer.bos_id()) tokens.push_back(*tokenizer.bos_id());
-  const auto ids = tokenizer.encode(prompt, false);
-  tokens.insert(tokens.end(), ids.begin(), ids.end());
-  return tokens;
-}
-
-// The prompts of a plan: records of its mixture, or requests.
-class Prompts {
- public:
-  Prompts(const OutputsPlan& plan, const std::string& data) : count_(plan.count) {
-    if (!plan.chat) {
-      stream_.emplace(plan.mixture, plan.seed, data, plan.split);
-      return;
-    }
-    requests_.emplace(plan.mixture, plan.seed, data, plan.split);
-    count_ = std::min(count_, std::ssize(requests_->list()));
-    const EvaluationTexts evaluation(data);
-    evaluation_sets_ = evaluation.sets();
-    for (std::int64_t i = 0; i < count_; i++)
-      if (evaluation.overlap(request(i))) excluded_.insert(i);
-  }
-
-  std::int64_t count() const { return count_; }
-  std::string hash() const { return requests_->hash(); }
-  // The record's prompt is empty if it has none, or one that overlaps an evaluation question.
-  Record record(std::int64_t index) const {
-    if (stream_) return stream_->record(index);
-    Record record;
-    record.level = 0;
-    record.task = request(index).part;
-    if (!excluded_.contains(index)) record.prompt = request(index).text;
-    return record;
-  }
-  std::string summary() const {
-    std::string sets;
-    for (const std::string& set : evaluation_sets_) sets += (sets.empty() ? "" : ", ") + set;
-    return fmt::format(
-        "{} of {} distinct requests are used, without {} that overlap an evaluation question of {}",
-        count_, requests_->list().size(), excluded_.size(), sets);
-  }
-
- private:
-  const ChatRequest& request(std::int64_t index) const {
-    return requests_->list()[static_cast<std::size_t>(index)];
-  }
-  std::int64_t count_;
-  std::optional<TrainingStream> stream_;
-  std::optional<ChatRequests> requests_;
-  std::set<std::int64_t> excluded_;
-  std::vector<std::string> evaluation_sets_;
-};
-
 // Unfinished texts, decoded together.
 class Writer {
  public:
@@ -176,7 +113,7 @@ class Writer {
         prompts_(plan, data),
         stepper_(target.model, nullptr) {}
 
-  const Prompts& prompts() const { return prompts_; }
+  const OutputPrompts& prompts() const { return prompts_; }
   void open();
   bool run(const std::function<bool(const OutputsProgress&)>& keep_going);
 
@@ -194,7 +131,7 @@ class Writer {
   const NamedTarget& target_;
   const OutputsPlan& plan_;
   std::string path_;
-  Prompts prompts_;
+  OutputPrompts prompts_;
   Stepper stepper_;
   OutputLock lock_;
   std::ofstream file_;
@@ -252,9 +189,7 @@ bool Writer::begin_next() {
     if (there_.contains(index)) continue;
     Record record = prompts_.record(index);
     std::vector<TokenId> prompt;
-    if (!record.prompt.empty())
-      prompt = plan_.chat ? chat_tokens(model, record.prompt)
-                          : prompt_tokens(*model.tokenizer(), record.prompt);
+    if (!record.prompt.empty()) prompt = prompt_tokens(model, record.prompt, plan_.chat);
     if (prompt.empty() || std::ssize(prompt) > longest) {
       n_gone_++;
       continue;
@@ -339,9 +274,7 @@ bool write_own_outputs(const NamedTarget& target,
   ensure(target.model.tokenizer() != nullptr,
          "the target needs a tokenizer, because prompts are texts");
   ensure(plan.lanes > 0 && plan.max_tokens > 0, "lanes and max_tokens must be above 0");
-  if (plan.chat && target.model.chat_template().text.empty())
-    throw Error(ErrorCode::BadInput,
-                target.name + ": chat template: found none, but the recipe has \"chat\": true");
+  if (plan.chat) expect_chat_template(target.model, target.name);
   Writer writer(target, plan, path, data);
   writer.open();
   if (notice && plan.chat) notice(writer.prompts().summary());

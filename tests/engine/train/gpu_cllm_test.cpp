@@ -193,7 +193,7 @@ TEST_P(GpuCllm, follows_the_cpu_by_every_loss) {
   for (const std::string more :
        {R"(, "divergence": "forward")", R"(, "divergence": "reverse", "ar_labels": "truth")",
         R"(, "divergence": "hard", "smoothing": 0.05)", R"(, "consistency": "local")",
-        R"(, "teacher": "frozen", "ar_weight": 10)",
+        R"(, "teacher": "frozen", "ar_weight": 10)", R"(, "lora": {"rank": 8}, "ar_weight": 10)",
         R"(, "fresh_points": 6, "fresh_iterations": 2, "chain_decay": 0.9)"}) {
     SCOPED_TRACE(more);
     CllmRecipe recipe = small_cllm_recipe(more);

@@ -177,6 +177,10 @@ TEST_F(LoraAdapterFiles, a_written_model_contains_it) {
 TEST_F(LoraAdapterFiles, alone_it_opens_the_base_that_it_names) {
   EXPECT_THAT(refusal([&] { find_model(adapter.path(), "assets"); }),
               HasSubstr("the base model \"org/base\", which is not here"));
+  const Folder assets;
+  std::filesystem::create_directories(assets / "models/base");
+  write_file(assets / "models/base/config.json", "{}");
+  EXPECT_EQ(find_model(adapter.path(), assets.path()), assets / "models/base+" + adapter.path());
   settings = replaced(kConfig, "org/base", base.path());
   write();
   EXPECT_EQ(find_model(adapter.path(), "assets"), named());
