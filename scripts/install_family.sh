@@ -16,12 +16,13 @@ files_of() {  # MODEL
     demo-target | demo-cllm) echo "$whole decoscope.json" ;;
     demo-draft) echo "$whole" ;;
     smollm2-draft) echo "README.md config.json model.safetensors" ;;
+    smollm2-cllm) echo "README.md adapter_config.json adapter_model.safetensors" ;;
     *) echo "$heads" ;;
   esac
 }
 case $name in
   demo) all=(demo-target demo-draft demo-medusa demo-chimera demo-cllm) most=$((48 * 1024 * 1024)) ;;
-  smollm2) all=(smollm2-draft smollm2-medusa smollm2-chimera) most=$((38 * 1024 * 1024)) ;;
+  smollm2) all=(smollm2-draft smollm2-medusa smollm2-chimera smollm2-cllm) most=$((38 * 1024 * 1024)) ;;
   *) echo "$name: unknown family, expected demo or smollm2" >&2; exit 2 ;;
 esac
 read -ra family_models <<< "${DECOSCOPE_FAMILY_MODELS:-${all[*]}}"

@@ -2,7 +2,7 @@
 # Trains the whole bundled family: tokenizer, target, draft model, Medusa's and Chimera's heads with their trees, consistency model.
 #   scripts/train_family.sh OUT_DIR [TARGET_RECIPE]      default recipe: target-family.json of assets/recipes
 #   scripts/train_family.sh --target smollm2 OUT_DIR     the parts for SmolLM2-135M-Instruct (scripts/get_model.sh smollm2 downloads it): its
-#                                                        answers, draft model and draft heads; recipes smollm2-*.json
+#                                                        answers, draft model, draft heads and consistency adapter; recipes smollm2-*.json
 # Takes hours, most of them for the target; then run scripts/family_gates.sh OUT_DIR and scripts/install_family.sh OUT_DIR. The same command
 # continues after a stop (Ctrl+C, a kill, a reboot) and skips finished stages. If a recipe changes, its stage continues from its checkpoint,
 # which is possible only if no more than the recipe's length changed. A stage made with another tokenizer or target is refused; remove its
@@ -38,7 +38,7 @@ scores=${DECOSCOPE_FAMILY_SCORES:-500}
 rows=${DECOSCOPE_FAMILY_ROWS:-16}
 read_by=("$target_recipe" "$recipes"/{draft,medusa,chimera}.json "$cllm_recipe")
 [ -n "$from" ] || read_by+=("$recipes/tokenizer-family.json")
-[ -z "$base" ] || read_by=("$recipes/$base"-{outputs,draft,medusa,chimera}.json)
+[ -z "$base" ] || read_by=("$recipes/$base"-{outputs,draft,medusa,chimera,cllm}.json)
 for recipe in "${read_by[@]}"; do
   [ -f "$recipe" ] || { echo "scripts/train_family.sh: $recipe: no such recipe" >&2; exit 2; }
 done
@@ -149,6 +149,8 @@ if [ -n "$base" ]; then
   trained "$base-draft" "$recipes/$base-draft.json" "$weights" -- draft --target "$weights" --texts "$out/texts/own_outputs.jsonl"
   took "$base-draft" texts "$base-draft"
   train_heads "$base" "$weights" "$weights"
+  trained "$base-cllm" "$recipes/$base-cllm.json" "$weights" -- cllm --from "$weights"
+  took "$base-cllm" "$base-cllm"
   echo "scripts/train_family.sh: done; next: DECOSCOPE_FAMILY=$base scripts/install_family.sh $out" >&2
   exit
 fi
