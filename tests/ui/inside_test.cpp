@@ -232,25 +232,27 @@ TEST(Trajectory, click_unfolds_and_folds_a_block) {
 }
 
 TEST(Trajectory, follows_the_proved_tokens_sideways) {
-  play("sideways", [](ImGuiTestContext* ctx, Stage& stage) {
-    stage.shell->form().live.decoder = "fastcot";
-    run_to_the_end(ctx, stage);
-    put_mouse_away(ctx);
-    const ImGuiWindow* window = ImGui::FindWindowByName("Trajectory###live.trajectory");
-    const auto visible = [&](std::size_t n_steps) {
-      const ui::Grid grid = ui::trajectory_grid(*run_of(stage), n_steps, true);
-      const float x = window->DC.CursorStartPos.x + ui::px(34) +
-                      static_cast<float>(grid.rows.back().final_column) * ui::px(66);
-      return x > window->InnerRect.Min.x && x < window->InnerRect.Max.x;
-    };
-    const std::size_t n = run_of(stage)->steps.size();
-    IM_CHECK_GT(window->ScrollMax.x, 200.0f);
-    IM_CHECK_GT(window->Scroll.x, 100.0f);
-    IM_CHECK(visible(n));
-    ctx->KeyPress(ImGuiKey_Home);
-    ctx->Yield(3);
-    IM_CHECK_EQ(window->Scroll.x, 0.0f);
-  });
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.take(streams::one_run("fastcot", 60));
+  shell.show(ui::Screen::Live);
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  const char* name = "Trajectory###live.trajectory";
+  ImGui::SetWindowFocus(name);
+  for (int i = 0; i < 6; ++i) gui.frame(shell);
+  const ImGuiWindow* window = ImGui::FindWindowByName(name);
+  ASSERT_NE(window, nullptr);
+  EXPECT_GT(window->ScrollMax.x, 200.0f);
+  EXPECT_GT(window->Scroll.x, 100.0f);
+  const auto timeline = timeline_of(streams::one_run("fastcot", 60));
+  const engine::RunRecord& run = *timeline.run(1);
+  const ui::Grid grid = ui::trajectory_grid(run, run.steps.size(), true);
+  const float x = window->DC.CursorStartPos.x + ui::px(34) +
+                  static_cast<float>(grid.rows.back().final_column) * ui::px(66);
+  EXPECT_GT(x, window->InnerRect.Min.x);
+  EXPECT_LT(x, window->InnerRect.Max.x);
 }
 
 TEST(TextEdges, are_at_the_caret_and_around_the_open_block) {
