@@ -51,10 +51,21 @@ void draw_difference(Context& context) {
   const float room = ImGui::GetContentRegionAvail().x - px(100) - px(12) * static_cast<float>(n);
   const bool is_tight = width_of_figures(lanes, kTextSize) > room;
   const float size = is_tight ? kSmallSize : kTextSize;
+  // If even these do not fit, the table scrolls sideways beside its labels.
+  const bool scrolls = width_of_figures(lanes, kSmallSize) > room + px(6) * static_cast<float>(n);
+  const float row_height = ImGui::GetTextLineHeight() + px(3);
+  const ImVec2 outer(
+      0, scrolls ? row_height * (kDifferenceRows.size() + 1) + ImGui::GetStyle().ScrollbarSize : 0);
   // Low rows, so that the sentence and the buttons below are visible without scrolling.
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(is_tight ? 3.0f : 6.0f), px(1.5f)));
-  if (ImGui::BeginTable("difference", n + 1, ImGuiTableFlags_BordersInnerH)) {
-    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
+  if (ImGui::BeginTable("difference", n + 1,
+                        ImGuiTableFlags_BordersInnerH | (scrolls ? ImGuiTableFlags_ScrollX : 0),
+                        outer)) {
+    if (scrolls)
+      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, px(88));
+    else
+      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
+    if (scrolls) ImGui::TableSetupScrollFreeze(1, 0);
     for (int i = 0; i < n; ++i) ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed);
     const auto right = [](const std::string& text, Rgb rgb) {
       ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(),

@@ -39,21 +39,21 @@ constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,  Mean::
 struct Badge {
   std::string text;
   Rgb rgb;
+  const char* brief = "";  // in a narrow lane
 };
 
 Badge badge_of(const engine::RunRecord& run, const CatalogDecoder* info) {
   if (run.started.decoder == "ar") return {"baseline", theme().dim};
-  if (run.failed) return {"failed", theme().bad};
-  if (!why_not_lossless(run.started, info).empty()) return {"not lossless", theme().bad};
-  if (!run.agreement) return {"not checked", theme().dim};
-  if (run.agreement->first_difference < 0) return {"identical", theme().good};
-  return {fmt::format("differs at {}", run.agreement->first_difference), theme().bad};
+  if (run.failed) return {"failed", theme().bad, "x"};
+  if (!why_not_lossless(run.started, info).empty()) return {"not lossless", theme().bad, "!"};
+  if (!run.agreement) return {"not checked", theme().dim, "?"};
+  if (run.agreement->first_difference < 0) return {"identical", theme().good, "="};
+  return {fmt::format("differs at {}", run.agreement->first_difference), theme().bad, "!"};
 }
 
 void lane_head(Context& context, const engine::RunRecord& run) {
   const CatalogDecoder* info = context.catalog.decoder(run.started.decoder);
   const Badge badge = badge_of(run, info);
-  const float end = right_edge() - ImGui::CalcTextSize(badge.text.c_str()).x;
   const std::string* given = context.given_name(run);
   std::string name = fmt::format("{}  {}", context.letter_of(run),
                                  given  ? *given
@@ -61,10 +61,18 @@ void lane_head(Context& context, const engine::RunRecord& run) {
                                         : run.started.decoder);
   const bool one_branch = engine::takes_turns(run.started.decoder) && run.queueing.empty();
   ImGui::PushFont(fonts().bold, kTextSize);
+  const float of_name = ImGui::CalcTextSize(name.c_str()).x;
+  ImGui::PopFont();
+  const float left_edge = ImGui::GetCursorPosX();
+  const bool is_tight = left_edge + of_name + px(10) + ImGui::CalcTextSize(badge.text.c_str()).x >
+                        right_edge();
+  const std::string shown = is_tight ? badge.brief : badge.text;
+  const float end = right_edge() - ImGui::CalcTextSize(shown.c_str()).x;
+  ImGui::PushFont(fonts().bold, kTextSize);
   if (const std::string longer = name + ", 1 branch";
       one_branch && ImGui::CalcTextSize(longer.c_str()).x < end - px(10) - ImGui::GetCursorPosX())
     name = longer;
-  words(name, theme().bright);
+  words(elided(name, end - px(4) - left_edge), theme().bright);
   ImGui::PopFont();
   const engine::ModelLoaded* model = context.timeline.model(run.started.model);
   const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
@@ -83,9 +91,9 @@ void lane_head(Context& context, const engine::RunRecord& run) {
     ImGui::SameLine();
   }
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), end));
-  words(badge.text, badge.rgb);
+  words(shown, badge.rgb);
   if (ImGui::IsItemHovered())
-    tooltip("Comparison with plain decoding by the model of the lane, token by token.");
+    tooltip(badge.text + ": comparison with plain decoding by the model of the lane, token by token");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetWindowPos().x, wide = ImGui::GetWindowWidth();
   ImGui::GetWindowDrawList()->AddLine({left, at.y + px(2)}, {left + wide, at.y + px(2)},
@@ -95,7 +103,9 @@ void lane_head(Context& context, const engine::RunRecord& run) {
 
 void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n) {
   const Numbers& numbers = run_numbers(context, run);
-  const float third = std::min(px(110), ImGui::GetContentRegionAvail().x / 3);
+  // A narrow lane has two figures.
+  const bool has_three = ImGui::GetContentRegionAvail().x >= px(170);
+  const float third = std::min(px(110), ImGui::GetContentRegionAvail().x / (has_three ? 3 : 2));
   const float left = ImGui::GetCursorPosX();
   Figure speedup = numbers.speedup;
   speedup.label = "speedup";
@@ -106,8 +116,10 @@ void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n)
   };
   big(numbers.tokens_per_second);
   ImGui::SameLine(left + third);
-  big(numbers.tokens_per_step);
-  ImGui::SameLine(left + 2 * third);
+  if (has_three) {
+    big(numbers.tokens_per_step);
+    ImGui::SameLine(left + 2 * third);
+  }
   big(speedup);
 }
 
