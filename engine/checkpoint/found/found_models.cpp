@@ -14,7 +14,9 @@
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/draft/sharing_draft.h"
 #include "engine/checkpoint/gguf/gguf_shards.h"
+#include "engine/checkpoint/heads_files.h"
 #include "kernels/error.h"
 
 namespace engine {
@@ -296,6 +298,20 @@ std::string model_in_folder(const std::string& path) {
          "the path of one of them");
 }
 
+namespace {
+
+/// True for a directory of draft heads, or of a draft that shares its target's embedding: it cannot
+/// be opened alone.
+bool belongs_to_a_model(const std::string& path) {
+  try {
+    return heads_kind(path) || named_target(path, {});
+  } catch (const Error&) {
+    return false;  // a broken file is reported when it is opened
+  }
+}
+
+}  // namespace
+
 std::optional<std::string> find_model_by_name(const std::string& name,
                                               const std::vector<FoundModel>& models) {
   const std::string wanted = lower(name);
@@ -306,6 +322,9 @@ std::optional<std::string> find_model_by_name(const std::string& name,
     if (known == wanted || known == wanted + ":latest") return model.path;
     if (known.find(wanted) != std::string::npos) partial.push_back(&model);
   }
+  // Heads and drafts of a model often have its name in theirs.
+  if (partial.size() > 1)
+    std::erase_if(partial, [](const FoundModel* model) { return belongs_to_a_model(model->path); });
   if (partial.empty()) return std::nullopt;
   if (partial.size() == 1) return partial.front()->path;
   std::vector<std::string> names;

@@ -164,6 +164,17 @@ TEST(FindModelByName, whole_name_or_unique_part) {
   EXPECT_EQ(find_model_by_name("hf:org/gemma", models), "/c");
   EXPECT_EQ(find_model_by_name("ollama:llama3", models), "/d");
   EXPECT_EQ(find_model_by_name("mistral", models), std::nullopt);
+  // Heads and drafts of a model have its name in theirs.
+  std::vector<FoundModel> with_parts{{"tiny-1b.gguf", "/tiny"}};
+  const Folder parts;
+  for (const auto& [name, member] : {std::pair("tiny-medusa", R"("model_type": "medusa")"),
+                                     std::pair("tiny-draft", R"("shares_embedding_of": "tiny")")}) {
+    fs::create_directories(parts / name);
+    write_file(parts / (std::string(name) + "/config.json"), std::string("{") + member + "}");
+    with_parts.push_back({name, parts / name});
+  }
+  EXPECT_EQ(find_model_by_name("tiny", with_parts), "/tiny");
+  EXPECT_EQ(find_model_by_name("tiny-draft", with_parts), parts / "tiny-draft");
   EXPECT_EQ(find_model_by_name("", models), std::nullopt);
   try {
     find_model_by_name("smollm2", models);
