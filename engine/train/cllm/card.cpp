@@ -113,9 +113,8 @@ std::string cllm_card(const CllmRecipe& recipe,
           (recipe.points > 0 ? std::string("Trajectories: ")
                              : "Collected by plain decoding, no trajectories (`points` is 0): ") +
           words_of(collected) + ".\n\n" + data_used(recipe, target_name);
-  if (const std::string data = section(target_card, "## Data and licences"); !data.empty())
-    card += fmt::format(" The training data of {}:\n{}", target_name, data);
-  card += "\n";
+  const std::string data = section(target_card, "## Data and licences");
+  card += data.empty() ? "\n\n" : fmt::format(" The training data of {}:\n{}\n", target_name, data);
   card += fmt::format(
       "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} {} and {} "
       "replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}- losses at the end, nats per "
