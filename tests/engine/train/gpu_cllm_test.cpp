@@ -450,8 +450,8 @@ TEST_P(GpuCllmJob, trajectories_equal_decoding_on_the_device) {
   const std::int64_t launched = emulation::calls_of("cudaLaunchKernel");
   const CllmRequest wanted = request("run");
   EXPECT_FALSE(train_cllm(wanted, callbacks).finished);
-  if (GetParam() == kEmulated) {
-    EXPECT_GT(emulation::calls_of("cudaLaunchKernel"), launched + 100);
+  if (GetParam() == kEmulated) {  // the device computes; the exact number depends on the answers
+    EXPECT_GT(emulation::calls_of("cudaLaunchKernel"), launched + 50);
   }
   const auto opened = kernels::open_cuda(GetParam());
   const auto model = Model::load(*opened, files_, {.dtype = DType::BF16, .scale = {}});
