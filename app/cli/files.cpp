@@ -424,11 +424,11 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* convert = add("convert", "Write a recording (.pdrun) in another format");
   convert->get_option("path")->description("the recording");
   convert
-      ->add_option(
-          "out", p.trace.out,
-          "output file; its extension selects the format: .json or .json.gz (trace for "
-          "Perfetto), .html (a page that plays it in a browser), .md (report), .csv (four "
-          "tables), .txt (description), .pdrun (the intact part of a damaged recording) (default: the recording's name with .json)")
+      ->add_option("out", p.trace.out,
+                   "output file; its extension selects the format: .json or .json.gz (trace for "
+                   "Perfetto), .html (a page that plays it in a browser), .md (report), .csv (four "
+                   "tables), .txt (description), .pdrun (the intact part of a damaged recording) "
+                   "(default: the recording's name with .json)")
       ->type_name("FILE");
   convert->add_flag("--with-prompt", p.trace.with_prompt,
                     "include the text of the prompt, not only its hash");

@@ -177,8 +177,8 @@ Decision JacobiDecoder::verify_drawn(const Sequence& prefix,
     if (i < refined_.size()) continue;
     std::vector<double> next =
         token_distribution(out.logits_of(static_cast<int>(i)), sampling_, history);
-    const double u = uniforms_->proposal(static_cast<std::uint32_t>(history.size()),
-                                         n_drawn_, next);
+    const double u =
+        uniforms_->proposal(static_cast<std::uint32_t>(history.size()), n_drawn_, next);
     refined_.push_back(draw(next, u));
     refined_from_.push_back(std::move(next));
   }

@@ -93,10 +93,10 @@ class JacobiDecoder : public Decoder {
   std::vector<std::vector<double>> drawn_from_;
   std::vector<TokenId> refined_;  // [cur_.size()] the target's pick after each row of the step
   std::vector<std::vector<double>> refined_from_;  // with rejects_: likewise, as drawn_from_
-  std::vector<TokenId> state_;  // the whole block, its final tokens included
-  int first_pos_ = 0;           // position of state_[0] in the sequence
-  int n_kept_ = 0;              // rows on the accepted path of the current step
-  std::uint32_t n_drawn_ = 0;   // iterations that drew guesses; numbers their random numbers
+  std::vector<TokenId> state_;                     // the whole block, its final tokens included
+  int first_pos_ = 0;                              // position of state_[0] in the sequence
+  int n_kept_ = 0;                                 // rows on the accepted path of the current step
+  std::uint32_t n_drawn_ = 0;  // iterations that drew guesses; numbers their random numbers
 
   BlockCounts counts_;
   std::vector<Event> events_;

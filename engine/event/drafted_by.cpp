@@ -31,6 +31,20 @@ GuessSource::Kind copied_kind(const RowTag& tag) {
   return copied ? static_cast<GuessSource::Kind>(-tag.a) : GuessSource::Kind::None;
 }
 
+const char* name_of(TokenStatus status) {
+  switch (status) {
+    case TokenStatus::Accepted:
+      return "accepted";
+    case TokenStatus::Bonus:
+      return "bonus";
+    case TokenStatus::Plain:
+      return "plain";
+    case TokenStatus::Approximate:
+      return "approximate";
+  }
+  return "";
+}
+
 std::string drafted_by(std::string_view decoder, TokenStatus status, const RowTag& origin) {
   if (status == TokenStatus::Bonus) return "bonus";
   if (status != TokenStatus::Accepted) return "none";

@@ -15,6 +15,9 @@ GuessSource::Kind copied_kind(const RowTag& tag);
 /// "prompt", "text", "earlier" or "file"; "pool" for None.
 std::string word_of(GuessSource::Kind kind);
 
+/// "accepted", "bonus", "plain" or "approximate": the value of a table, and a class of the page.
+const char* name_of(TokenStatus status);
+
 /// "none"    the target's own token of a step without proposals
 /// "bonus"   the target's own token after the accepted proposals, if any
 /// Otherwise the token is an accepted proposal of

@@ -149,9 +149,9 @@ RunModels ModelStore::get_for(const ModelRequest& request,
     make_room(request.device,
               fmt::format("{} with {}", target->files.name, wanted.front().files.name),
               target->model->scale(), {}, target);
-  RunModels models = drafts.empty() ? RunModels(get(request, progress))
-                                    : get_with_draft(request, draft_resources, drafts,
-                                                     progress, draft_threads);
+  RunModels models =
+      drafts.empty() ? RunModels(get(request, progress))
+                     : get_with_draft(request, draft_resources, drafts, progress, draft_threads);
   for (WantedHeads& heads : wanted) load_heads(models.target, std::move(heads));
   models.trees_dir = assets_dir_ + "/trees";
   for (const HeadsKind kind : kinds) {

@@ -77,20 +77,6 @@ double ms(Nanoseconds ns) {
   return static_cast<double>(ns) / 1e6;
 }
 
-const char* name_of(TokenStatus status) {
-  switch (status) {
-    case TokenStatus::Accepted:
-      return "accepted";
-    case TokenStatus::Bonus:
-      return "bonus";
-    case TokenStatus::Plain:
-      return "plain";
-    case TokenStatus::Approximate:
-      return "approximate";
-  }
-  return "";
-}
-
 const char* name_of(RowTag::Kind kind) {
   switch (kind) {
     case RowTag::Kind::Current:

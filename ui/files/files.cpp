@@ -114,7 +114,8 @@ std::string export_page(const engine::Timeline& timeline, const std::string& pat
     file.write(page.text);
     file.finish();
     return "Wrote " + file.path() +
-           (page.has_proposals ? "." : ", without proposals, which would make it larger than 5 MB.");
+           (page.has_proposals ? "."
+                               : ", without proposals, which would make it larger than 5 MB.");
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -51,7 +51,7 @@ struct WindowOptions {
   int step = -1;                   // the step that is selected; -1: none
   int screenshot_frames = 30;      // frames before the picture; with a race, after its end
   int width = 1600, height = 1000;
-  int ui_scale = 0;  // percent; 0: as in the settings
+  int ui_scale = 0;         // percent; 0: as in the settings
   StepDeadlines deadlines;  // after which a GPU is reported as late
   WindowHooks hooks;
 };

@@ -73,10 +73,10 @@ TraceAnswer trace_convert(const std::string& from,
   const bool known = is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") ||
                      to.ends_with(".html") || to.ends_with(".md") || to.ends_with(".pdrun");
   if (!known) {
-    throw engine::Error(
-        engine::ErrorCode::Usage,
-        engine::escaped(to) +
-            ": found an unknown extension, expected .json, .json.gz, .html, .md, .csv, .txt or .pdrun");
+    throw engine::Error(engine::ErrorCode::Usage,
+                        engine::escaped(to) +
+                            ": found an unknown extension, expected .json, .json.gz, .html, .md, "
+                            ".csv, .txt or .pdrun");
   }
   if (is_trace_name(from)) {
     throw engine::Error(engine::ErrorCode::Usage,

@@ -71,7 +71,8 @@ void check_models(const RecordedRun& recorded, const RunModels& models) {
   check_model("the model", "with --model, --dtype, --cache-type and --scale", recorded.model,
               describe(models.target));
   if (recorded.draft && models.draft && decoder_named(recorded.started.decoder).needs_draft)
-    check_model("the draft model", "with --draft and --draft-scale", *recorded.draft, describe(*models.draft));
+    check_model("the draft model", "with --draft and --draft-scale", *recorded.draft,
+                describe(*models.draft));
 }
 
 RunRequest request_of(const RecordedRun& recorded, const Model& model) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/text.h"
+#include "engine/event/drafted_by.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/trace/page/run_figures.h"
 #include "engine/trace/page/template.h"
@@ -14,25 +15,6 @@ namespace engine {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double ms(Nanoseconds ns) {
-  return static_cast<double>(ns) / 1e6;
-}
-
-/// The class of a token in the page's style.
-const char* class_of(TokenStatus status) {
-  switch (status) {
-    case TokenStatus::Accepted:
-      return "accepted";
-    case TokenStatus::Bonus:
-      return "bonus";
-    case TokenStatus::Plain:
-      return "plain";
-    case TokenStatus::Approximate:
-      return "approximate";
-  }
-  return "";
-}
 
 /// The proposed tokens of a step with their results: "a" accepted, "r" rejected, "u" unused.
 Json proposals_of(const Timeline& timeline, const RunRecord& run, const StepRecord& step) {
@@ -57,7 +39,9 @@ Json steps_of(const Timeline& timeline, const RunRecord& run, bool with_proposal
     if (!head.complete) break;
     const StepEnded& e = head.ended;
     total += head.n_tokens;
-    Json step{{"ms", ms(head.begun.compute + e.propose + e.forward + e.verify + e.commit)},
+    Json step{{"ms", static_cast<double>(head.begun.compute + e.propose + e.forward + e.verify +
+                                         e.commit) /
+                         1e6},
               {"proposed", head.n_proposed},
               {"accepted", head.n_accepted},
               {"tokens", head.n_tokens},
@@ -73,7 +57,7 @@ Json tokens_of(const Timeline& timeline, const RunRecord& run) {
   Json tokens = Json::array();
   for (std::size_t i = 0; i < run.tokens.size(); ++i)
     tokens.push_back({printable(timeline.generated_text(run, i, 1), LineBreaks::Kept),
-                      class_of(run.tokens[i].status)});
+                      name_of(run.tokens[i].status)});
   return tokens;
 }
 
@@ -96,7 +80,7 @@ Json run_data(const Timeline& timeline, const RunRecord& run, bool with_proposal
           {"steps", steps_of(timeline, run, with_proposals)}};
 }
 
-/// JSON that can stand in a script element: "<" could begin its end.
+/// JSON text for a script element. "<" is escaped, because "</script>" would end the element.
 std::string for_script(const Json& data) {
   const std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;
@@ -117,11 +101,11 @@ HtmlPage html_page(const Timeline& timeline,
       if (before_each) before_each();
       runs.push_back(run_data(timeline, run, with_proposals));
     }
-    const Json data{{"title", "Decoscope recording"},
-                    {"about", fmt::format("{}, exported by Decoscope {}",
-                                          counted(std::ssize(timeline.runs()), "run"),
-                                          program_version())},
-                    {"runs", std::move(runs)}};
+    const Json data{
+        {"title", "Decoscope recording"},
+        {"about", fmt::format("{}, exported by Decoscope {}",
+                              counted(std::ssize(timeline.runs()), "run"), program_version())},
+        {"runs", std::move(runs)}};
     page = {kPageBeforeData + for_script(data) + kPageAfterData, with_proposals};
     if (page.text.size() <= options.max_bytes) break;
   }

@@ -56,11 +56,11 @@ std::string options_of(const RunStarted& s) {
 
 std::string part_of(const Timeline& timeline, const std::vector<const RunRecord*>& lanes) {
   const RunStarted& first = lanes.front()->started;
-  std::string text = fmt::format(
-      "## {} {}{}\n\nPrompt:\n\n{}Settings: {}.\n\n", first.race ? "Race" : "Run",
-      first.race ? first.race : lanes.front()->id(),
-      first.prompt_id.empty() ? "" : ": " + in_line(first.prompt_id), as_block(first.prompt),
-      settings_of(first));
+  std::string text =
+      fmt::format("## {} {}{}\n\nPrompt:\n\n{}Settings: {}.\n\n", first.race ? "Race" : "Run",
+                  first.race ? first.race : lanes.front()->id(),
+                  first.prompt_id.empty() ? "" : ": " + in_line(first.prompt_id),
+                  as_block(first.prompt), settings_of(first));
   text +=
       "| lane | decoder | model | tokens | steps | tokens/step | tokens/s | speed-up | accepted | "
       "as plain decoding | ended by |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | "

@@ -20,18 +20,17 @@ std::string figure(bool is_defined, double value, const char* format) {
 RunFigures figures_of(const Timeline& timeline, const RunRecord& run) {
   const ModelLoaded* model = timeline.model(run.started.model);
   const std::optional<double> speedup = timeline.speedup(run);
-  return {
-      .model = model ? printable(fmt::format("{} {}", model->name, model->dtype)) : "",
-      .end = run.failed     ? "failed"
-             : run.finished ? ended_by(*run.finished)
-                            : "not finished",
-      .tokens_per_step = figure(run.totals.n_steps > 0, run.tokens_per_step(), "{:.2f}"),
-      .tokens_per_second = figure(run.totals.compute > 0, run.tokens_per_second(), "{:.1f}"),
-      .speedup = figure(speedup.has_value(), speedup.value_or(0), "{:.2f}x"),
-      .accepted = figure(run.n_proposed() > 0, 100 * run.acceptance_rate(), "{:.0f} %"),
-      .identical = !run.agreement                         ? "-"
-                   : run.agreement->first_difference >= 0 ? "no"
-                                                          : "yes"};
+  return {.model = model ? printable(fmt::format("{} {}", model->name, model->dtype)) : "",
+          .end = run.failed     ? "failed"
+                 : run.finished ? ended_by(*run.finished)
+                                : "not finished",
+          .tokens_per_step = figure(run.totals.n_steps > 0, run.tokens_per_step(), "{:.2f}"),
+          .tokens_per_second = figure(run.totals.compute > 0, run.tokens_per_second(), "{:.1f}"),
+          .speedup = figure(speedup.has_value(), speedup.value_or(0), "{:.2f}x"),
+          .accepted = figure(run.n_proposed() > 0, 100 * run.acceptance_rate(), "{:.0f} %"),
+          .identical = !run.agreement                         ? "-"
+                       : run.agreement->first_difference >= 0 ? "no"
+                                                              : "yes"};
 }
 
 }  // namespace engine

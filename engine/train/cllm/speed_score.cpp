@@ -80,18 +80,7 @@ bool answer(Model& model,
     for (std::size_t i = begin; i < end; i++)
       lanes.push_back(make_lane(static_cast<RunId>(i), model, prompts[i].tokens, "jacobi",
                                 {.target = model, .limits = limits}, options));
-    std::vector<Lane*> running;
-    for (Lane& lane : lanes) {
-      prefill(model, lane.sequence);
-      lane.decoder->begin(lane.sequence);
-      running.push_back(&lane);
-    }
-    Stepper stepper(model, nullptr);
-    while (!running.empty()) {
-      if (stop && stop()) return false;
-      stepper.step(running);
-      std::erase_if(running, [](const Lane* lane) { return lane->sequence.finished(); });
-    }
+    if (!decode_lanes(model, lanes, [&] { return !(stop && stop()); })) return false;
     for (std::size_t i = begin; i < end; i++) done(prompts[i], lanes[i - begin]);
   }
   return true;

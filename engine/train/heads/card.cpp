@@ -91,8 +91,9 @@ void write_heads_card(const std::string& directory,
       training.n_prompts, accuracy_table(result.ranks.all),
       accuracy_table(result.ranks.after_right));
   if (result.self_fed)
-    card += "\nThe same at all positions, but the heads read their own guesses (free-running):\n\n" +
-            accuracy_table(*result.self_fed);
+    card +=
+        "\nThe same at all positions, but the heads read their own guesses (free-running):\n\n" +
+        accuracy_table(*result.self_fed);
   write_whole_file(directory + "/README.md", card);
 }
 

@@ -50,7 +50,9 @@ HeadsTraining make_heads(const HeadsRequest& request,
 
 /// The accuracies as JSON: {"heads": [[share of rank 1, of rank 2, ..], ..], "prompts": .., "measured_on": ".."}. "after_right" has the same
 /// shares among the places where the heads before were right, "free_running" those of Chimera's heads after their own guesses.
-std::string accuracies_json(const HeadsResult& result, int n_prompts, const std::string& measured_on);
+std::string accuracies_json(const HeadsResult& result,
+                            int n_prompts,
+                            const std::string& measured_on);
 
 /// Returns the mixture without its open texts, because the held-out splits of open texts are
 /// reserved for evaluation.

@@ -33,9 +33,9 @@ struct HeadsResult {
   double seconds = 0;
   NamedFigures losses;  // mean losses over the last steps of this call
   std::string compute;
-  std::int64_t hidden_bytes = 0;  // size of the hidden states of all texts
-  bool hidden_kept = false;       // false: every step computes the states again
-  MeasuredRanks ranks{0};         // measured on the probe texts, if finished
+  std::int64_t hidden_bytes = 0;       // size of the hidden states of all texts
+  bool hidden_kept = false;            // false: every step computes the states again
+  MeasuredRanks ranks{0};              // measured on the probe texts, if finished
   std::optional<HeadsRanks> self_fed;  // Chimera: the same, if chains hold the heads' own guesses
   std::vector<float> parameters;
 };

@@ -14,6 +14,22 @@
 #include "engine/decode/step/stepper.h"
 
 namespace engine {
+
+bool decode_lanes(Model& model, std::vector<Lane>& lanes, const std::function<bool()>& keep_going) {
+  std::vector<Lane*> running;
+  for (Lane& lane : lanes) {
+    prefill(model, lane.sequence);
+    lane.decoder->begin(lane.sequence);
+    running.push_back(&lane);
+  }
+  Stepper stepper(model, nullptr);
+  while (!running.empty()) {
+    if (!keep_going()) return false;
+    stepper.step(running);
+    std::erase_if(running, [](const Lane* lane) { return lane->sequence.finished(); });
+  }
+  return true;
+}
 namespace {
 
 double entropy_of(std::span<const float> logits) {
@@ -132,18 +148,7 @@ bool run_group(Model& model,
                               {.target = model, .limits = limits}, settings.options));
     records.push_back(std::move(*record));
   }
-  std::vector<Lane*> running;
-  for (Lane& lane : lanes) {
-    prefill(model, lane.sequence);
-    lane.decoder->begin(lane.sequence);
-    running.push_back(&lane);
-  }
-  Stepper stepper(model, nullptr);
-  while (!running.empty()) {
-    if (!keep_going()) return false;
-    stepper.step(running);
-    std::erase_if(running, [](const Lane* lane) { return lane->sequence.finished(); });
-  }
+  if (!decode_lanes(model, lanes, keep_going)) return false;
   for (std::size_t i = 0; i < lanes.size(); i++)
     score(model, records[i], lanes[i], settings.entropy, task);
   return true;

@@ -18,6 +18,13 @@
 
 namespace engine {
 
+struct Lane;  // engine/decode/step/stepper.h
+
+/// Reads the prompts of the lanes and decodes all of them together to their ends.
+/// @param keep_going  called before each step; false ends the decoding
+/// @return            false if keep_going() ended it
+bool decode_lanes(Model& model, std::vector<Lane>& lanes, const std::function<bool()>& keep_going);
+
 /// Settings of an evaluation.
 struct EvaluationSettings {
   std::vector<std::string> tasks;  // empty: all of task_names()

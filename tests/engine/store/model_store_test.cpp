@@ -139,9 +139,9 @@ std::string word_of_its_own(const Tokenizer& tokenizer, const std::string& file)
 TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::string other = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa";
-  const std::string counts =
-      refusal([&] { store.get_with_draft({.needs_tokenizer = false}, {.draft = other}, "speculative"); },
-              ErrorCode::Usage);
+  const std::string counts = refusal(
+      [&] { store.get_with_draft({.needs_tokenizer = false}, {.draft = other}, "speculative"); },
+      ErrorCode::Usage);
   const ModelFiles target = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
   const std::string n_tokens = std::to_string(target.tokenizer->vocab_size());
   for (const std::string& part : {std::string("speculative"), std::string("llama_gqa"),
@@ -159,8 +159,8 @@ TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
   another[0] = another[0] == 'q' ? 'x' : 'q';
   bytes.replace(bytes.find(word), word.size(), another);
   write_file(path, bytes);
-  const std::string pieces =
-      refusal([&] { store.get_with_draft({}, {.draft = folder.path()}, "speculative"); }, ErrorCode::Usage);
+  const std::string pieces = refusal(
+      [&] { store.get_with_draft({}, {.draft = folder.path()}, "speculative"); }, ErrorCode::Usage);
   for (const std::string& part : {"both vocabularies have " + n_tokens + " tokens", another, word})
     EXPECT_NE(pieces.find(part), std::string::npos) << pieces;
 }
@@ -191,8 +191,8 @@ TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
   const std::string folder = temporary / "altered_draft";
   const auto notice_of = [&](const char* file, const std::string& from, const std::string& to) {
     ModelStore own(DECOSCOPE_SOURCE_DIR "/assets", 1);
-    const auto notices =
-        pair_notices(own.get_with_draft({}, {.draft = altered_draft(folder, file, from, to)}, "speculative"));
+    const auto notices = pair_notices(
+        own.get_with_draft({}, {.draft = altered_draft(folder, file, from, to)}, "speculative"));
     EXPECT_EQ(notices.size(), 1u) << file << ": " << to;
     return notices.empty() ? "" : notices[0];
   };
@@ -236,8 +236,8 @@ TEST(ModelStore, memory_for_both_models_is_checked_before_loading) {
   const auto needed = [](const LoadedModel& loaded) {
     return memory_plan(loaded.model->config(), loaded.model->dtype()).needed();
   };
-  const RunModels models =
-      store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, {.draft = "demo-target"}, "speculative");
+  const RunModels models = store.get_with_draft({.model = "demo-draft", .dtype = "f32"},
+                                                {.draft = "demo-target"}, "speculative");
   EXPECT_NE(text.find(size_words(needed(models.target) + needed(*models.draft)) +
                       " of memory are needed"),
             std::string::npos)

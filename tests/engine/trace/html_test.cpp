@@ -74,9 +74,9 @@ TEST(MarkdownReport, has_a_row_for_every_lane_and_escapes_text) {
   std::vector<Event> events{test::model_loaded()};
   for (const int lane : {0, 1})
     for (const Event& event : test::run_events({.run = static_cast<RunId>(lane + 1),
-                                                .decoder = lane ? "lookahead" : "ar",
-                                                .race = 3,
-                                                .lane = lane}))
+                              .decoder = lane ? "lookahead" : "ar",
+                              .race = 3,
+                              .lane = lane}))
       events.push_back(event);
   const std::string report = markdown_report(timeline_of(events, "a|b"));
   EXPECT_THAT(report, HasSubstr("## Race 3"));

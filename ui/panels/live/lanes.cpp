@@ -64,8 +64,8 @@ void lane_head(Context& context, const engine::RunRecord& run) {
   const float of_name = ImGui::CalcTextSize(name.c_str()).x;
   ImGui::PopFont();
   const float left_edge = ImGui::GetCursorPosX();
-  const bool is_tight = left_edge + of_name + px(10) + ImGui::CalcTextSize(badge.text.c_str()).x >
-                        right_edge();
+  const bool is_tight =
+      left_edge + of_name + px(10) + ImGui::CalcTextSize(badge.text.c_str()).x > right_edge();
   const std::string shown = is_tight ? badge.brief : badge.text;
   const float end = right_edge() - ImGui::CalcTextSize(shown.c_str()).x;
   ImGui::PushFont(fonts().bold, kTextSize);
@@ -93,7 +93,8 @@ void lane_head(Context& context, const engine::RunRecord& run) {
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), end));
   words(shown, badge.rgb);
   if (ImGui::IsItemHovered())
-    tooltip(badge.text + ": comparison with plain decoding by the model of the lane, token by token");
+    tooltip(badge.text +
+            ": comparison with plain decoding by the model of the lane, token by token");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetWindowPos().x, wide = ImGui::GetWindowWidth();
   ImGui::GetWindowDrawList()->AddLine({left, at.y + px(2)}, {left + wide, at.y + px(2)},

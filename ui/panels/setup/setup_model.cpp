@@ -94,8 +94,7 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
     return;
   }
   if (!ImGui::BeginCombo(id.c_str(), shown.c_str())) return;
-  if (ImGui::Selectable("the model's own", chosen == form.heads.end()))
-    form.heads.erase(kind);
+  if (ImGui::Selectable("the model's own", chosen == form.heads.end())) form.heads.erase(kind);
   for (const CatalogHeads& heads : catalog.heads) {
     if (heads.kind != kind) continue;
     const std::string why = why_no_heads(form.model, heads);
@@ -220,10 +219,11 @@ void setup_model_part(Context& context) {
   context_row(form, context.catalog);
   draft_row(form, context.catalog);
   if (form.scale != "1x1")
-    choice_row("draft scale", "##draftscale", form.draft_scale, kDraftScales,
-               "1x1: the draft stays small while the model is enlarged, so drafting costs less than "
-               "for a real model of that size",
-               "as the model");
+    choice_row(
+        "draft scale", "##draftscale", form.draft_scale, kDraftScales,
+        "1x1: the draft stays small while the model is enlarged, so drafting costs less than "
+        "for a real model of that size",
+        "as the model");
   for (const CatalogDecoder& decoder : context.catalog.decoders)
     if (decoder.needs_heads) heads_row(form, context.catalog, decoder);
   row_label("device", "");

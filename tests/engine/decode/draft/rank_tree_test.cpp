@@ -115,8 +115,8 @@ TEST_F(TreeFile, an_invalid_file_is_refused_by_name_and_position) {
 TEST_F(TreeFile, an_accuracy_file_holds_rates_per_head) {
   const HeadAccuracies read = read_accuracies(
       with(R"({"heads": [[0.5, 0.25], [0.4]], "prompts": 200, "measured_on": "G1 dev"})"));
-  EXPECT_EQ(read, read_accuracies(with(
-                      R"({"heads": [[0.9], [0.9]], "after_right": [[0.5, 0.25], [0.4]]})")))
+  EXPECT_EQ(read, read_accuracies(
+                      with(R"({"heads": [[0.9], [0.9]], "after_right": [[0.5, 0.25], [0.4]]})")))
       << "the shares along chains of right guesses";
   EXPECT_EQ(read, (HeadAccuracies{{0.5, 0.25}, {0.4}}));
   for (const char* text : {R"({"heads": []})", R"({"heads": [[]]})", R"({"heads": [[0.7, 0.6]]})",

@@ -159,8 +159,8 @@ TEST_F(SharingDraft, picks_the_same_tokens_when_enlarged) {
   write_draft(draft_dir_.path(), kSome);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const auto picked_at = [&](const std::string& scale) {
-    const RunModels models = store.get_with_draft(
-        {.model = target_dir_.path(), .scale = scale}, {.draft = draft_dir_.path()}, "speculative");
+    const RunModels models = store.get_with_draft({.model = target_dir_.path(), .scale = scale},
+                                                  {.draft = draft_dir_.path()}, "speculative");
     EXPECT_EQ(models.draft->model->scale(), models.target.model->scale());
     std::vector<TokenId> ids;
     for (const auto& token : outputs_of(*models.draft->model, {}).picked) ids.push_back(token.id);
