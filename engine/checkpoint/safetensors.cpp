@@ -338,7 +338,7 @@ Tensor SafetensorsFile::read(const std::string& name) const {
     // The data are copied, because they are misaligned if the header's length is no multiple of the
     // alignment.
     const auto copy = std::make_shared<std::vector<std::byte>>(end - begin);
-    std::memcpy(copy->data(), data, end - begin);
+    if (begin < end) std::memcpy(copy->data(), data, end - begin);
     return {*element, entry->shape, copy->data(), copy};
   }
   const auto release = [file = file_, begin, end](const void*) { file->release(begin, end); };

@@ -338,6 +338,7 @@ constexpr GgmlType kWritable[] = {GgmlType::F32,  GgmlType::F16,  GgmlType::BF16
 }  // namespace
 
 void dequantise(GgmlType type, std::string_view blocks, float* out) {
+  if (blocks.empty()) return;  // `out` may be null
   if (is_quantised(type)) return dequantise_blocks(unpacker_of(type), blocks, out);
   if (type == GgmlType::F32)
     std::memcpy(out, blocks.data(), blocks.size());

@@ -268,7 +268,7 @@ class Reader {
              found ? fmt::format("{} {}", shown_shape(found->shape), found->type->name) : "none",
              fmt::format("{} F32, one for every rotary pair", n));
     std::vector<float> factors(static_cast<std::size_t>(n));
-    std::memcpy(factors.data(), found->bytes.data(), found->bytes.size());
+    if (n > 0) std::memcpy(factors.data(), found->bytes.data(), found->bytes.size());
     for (const float factor : factors)
       if (!(factor > 0 && factor <= kMaxFactor))
         refuse(file_.path(), field, fmt::format("{}", factor), "numbers above 0, at most 1e6");

@@ -118,6 +118,7 @@ void decode_to(const GgufTensor& tensor, kernels::DType dtype, char* out) {
 Tensor decoded(const GgufTensor& tensor, kernels::DType dtype) {
   const std::optional<kernels::DType> element = element_of(*tensor.type);
   Tensor out = allocated(element.value_or(dtype), tensor.shape);
+  if (tensor.bytes.empty()) return out;
   if (element)
     std::memcpy(memory_of(out), tensor.bytes.data(), tensor.bytes.size());
   else if (dtype == kernels::DType::F32)

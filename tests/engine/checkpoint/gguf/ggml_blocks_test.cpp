@@ -57,6 +57,14 @@ TEST_P(Dequantise, zero_scales_give_zeros) {
   for (const float value : values) ASSERT_EQ(value, 0);
 }
 
+// A tensor with a dimension of 0. UBSan reports a null pointer that memcpy() gets.
+TEST_P(Dequantise, no_blocks_write_nothing) {
+  float value = -1;
+  dequantise(GetParam(), {}, &value);
+  EXPECT_EQ(value, -1);
+  dequantise(GetParam(), {}, nullptr);
+}
+
 INSTANTIATE_TEST_SUITE_P(types,
                          Dequantise,
                          testing::Values(GgmlType::F16,
