@@ -119,6 +119,8 @@ std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most = kMa
 /// Options for loading draft heads, the same as their target's.
 struct HeadsOptions {
   kernels::DType dtype = kernels::DType::BF16;
+  /// The type of the matrices that make logits and, of Medusa, of all matrices; unset: dtype. Q8_0 and Q4_0 only on the CPU.
+  std::optional<kernels::DType> guess_type;
   ModelScale scale;
   int vocab_size = 0;   // number of tokens that may be proposed, at most config.vocab_size
   int max_seq_len = 0;  // positions a sequence may have

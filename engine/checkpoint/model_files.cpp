@@ -307,7 +307,8 @@ ModelFiles open_directory(const std::string& directory, const OpenOptions& optio
   choose_dtype(files, config, entries);
   if (target && target->quantised) {
     files.quantised = true;
-    files.stored_type = kernels::name_of(kernels::DType::Q8_0);
+    files.packed_type = guess_type(*target);
+    files.stored_type = kernels::name_of(files.packed_type);
   }
   note_unused_tensors(files, entries);
   if (exists(directory + "/adapter_config.json"))

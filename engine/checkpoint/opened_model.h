@@ -25,8 +25,10 @@ struct ModelFiles {
   /// The type of most weights; BF16 for quantised ones, which are computed in it where a device cannot compute them as
   /// stored.
   kernels::DType stored_dtype = kernels::DType::F32;
-  std::string stored_type;               // the type of most weights as in the file: "bf16", "Q4_1"
-  bool quantised = false;                // true: most weights are quantised
+  std::string stored_type;  // the type of most weights as in the file: "bf16", "Q4_1"
+  bool quantised = false;   // true: most weights are quantised
+  kernels::DType packed_type =
+      kernels::DType::F32;               // of quantised weights: the format that has their values
   std::shared_ptr<const GgufFile> gguf;  // the file, or the first part of it; null for a directory
   /// Of a draft that shares a target's embedding: the target's path; empty: it shares none.
   std::string target_path;

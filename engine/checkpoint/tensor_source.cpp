@@ -114,6 +114,16 @@ std::vector<float> f32_of(const Tensor& tensor) {
   return out;
 }
 
+std::vector<float> f32_of(const QuantisedTensor& matrix) {
+  const auto group = static_cast<std::size_t>(matrix.group);
+  std::vector<float> out(matrix.q.size());
+  for (std::size_t i = 0; i < out.size(); i++) {
+    out[i] = matrix.scale[i / group] * static_cast<float>(matrix.q[i]);
+    if (!matrix.minimum.empty()) out[i] += matrix.minimum[i / group];
+  }
+  return out;
+}
+
 std::shared_ptr<const TensorSource> stoppable(std::shared_ptr<const TensorSource> tensors,
                                               std::function<bool()> stop,
                                               std::string left) {

@@ -87,6 +87,9 @@ void convert_elements(
 /// All elements, converted to float.
 std::vector<float> f32_of(const Tensor& tensor);
 
+/// The elements of a quantised matrix.
+std::vector<float> f32_of(const QuantisedTensor& matrix);
+
 /// Wraps a source so that read() throws Error(Cancelled) once `stop` returns true.
 /// @param left  text for the error message: the state after the cancellation, such as "nothing was
 ///              written"

@@ -225,7 +225,9 @@ PackedChimera::PackedChimera(kernels::Device& device,
       second_.push_back(
           pack_matrix(device, tensors.read(fmt::format("heads.{}.1.weight", k)), options.dtype));
   }
-  if (c_.target_output) shared_ = pack_matrix(device, tensors.read(kTargetOutput), options.dtype);
+  if (c_.target_output)
+    shared_ = pack_matrix(device, tensors.read(kTargetOutput),
+                          options.guess_type.value_or(options.dtype));
   make_table(options.max_table_bytes);
 }
 

@@ -60,22 +60,23 @@ PackedMedusa::PackedMedusa(kernels::Device& device,
       c_(config),
       tokens_(config, options.vocab_size),
       silu_(device, config.n_heads, config.dim) {
+  const kernels::DType type = options.guess_type.value_or(options.dtype);
   for (int k = 0; k < c_.n_heads; k++) {
     Head head;
     for (int j = 0; j < c_.n_layers; j++) {
       const std::string at = fmt::format("{}.{}.linear.", k, j);
       ResidualLayer layer;
-      layer.linear = pack_matrix(device, tensors.read(at + "weight"), options.dtype);
+      layer.linear = pack_matrix(device, tensors.read(at + "weight"), type);
       layer.bias = on_device(device, f32_of(tensors.read(at + "bias")));
       head.layers.push_back(std::move(layer));
     }
     if (!c_.target_output) {
       const std::string output = own_output_name(c_, k);
-      head.output = pack_matrix(device, tensors.read(output), options.dtype);
+      head.output = pack_matrix(device, tensors.read(output), type);
     }
     heads_.push_back(std::move(head));
   }
-  if (c_.target_output) shared_ = pack_matrix(device, tensors.read(kTargetOutput), options.dtype);
+  if (c_.target_output) shared_ = pack_matrix(device, tensors.read(kTargetOutput), type);
   const std::int64_t row_bytes = sizeof(float) * static_cast<std::int64_t>(c_.n_heads);
   x_ = kernels::DeviceBuffer(device, row_bytes * c_.dim, "draft heads");
   logits_ = kernels::DeviceBuffer(device, row_bytes * tokens_.n_rows(), "draft heads' logits");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/tensor_source.h"
 
 namespace engine {
@@ -322,6 +323,7 @@ Weights Loader::load() {
 
 Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype) {
   ensure(tensor.shape.size() == 2, "pack_matrix: the tensor must have two dimensions");
+  if (kernels::is_quantised(dtype)) return packed(device, rounded(tensor, dtype));
   return packed(device, tensor.data, tensor.dtype, static_cast<int>(tensor.shape[0]),
                 static_cast<int>(tensor.shape[1]), dtype);
 }

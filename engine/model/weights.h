@@ -54,6 +54,7 @@ struct WeightTypes {
 };
 
 /// Packs a tensor of two dimensions.
+/// @param dtype  Q8_0 and Q4_0: rounded to it; CPU only, rows are multiples of 32 elements
 Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype);
 /// Loads the weights of one layer.
 /// @param config  its shape

@@ -6,6 +6,7 @@
 
 #include "engine/checkpoint/found/found_heads.h"
 #include "engine/checkpoint/found/found_models.h"
+#include "engine/checkpoint/shared/target_output.h"
 #include "engine/decode/registry.h"
 #include "engine/event/clock.h"
 #include "engine/store/memory_plan.h"
@@ -93,7 +94,10 @@ std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
 void ModelStore::load_heads(LoadedModel& target, WantedHeads wanted) {
   const Nanoseconds begun = now_ns();
   const Model& model = *target.model;
+  std::optional<kernels::DType> type;
+  if (kernels::is_quantised(model.matrix_type())) type = guess_type(target.files);
   const HeadsOptions options{.dtype = model.dtype(),
+                             .guess_type = type,
                              .scale = model.scale(),
                              .vocab_size = n_tokens_of(target.files),
                              .max_seq_len = model.max_seq_len()};

@@ -152,7 +152,7 @@ class ModelStore {
                     const LoadProgress& progress = {},
                     int draft_threads = 0);
   /// Loads a copy of the target for each further rank of Lookahead parallelism
-  /// (engine/run/lookahead_ranks.h), on a separate device. On a CPU, each rank gets an equal share
+  /// (engine/decode/ranks/lookahead_ranks.h), on a separate device. On a CPU, each rank gets an equal share
   /// of the threads. For "cuda:N", the ranks use the GPUs N + 1, N + 2, ..., and start over at N if
   /// there are too few. For the emulated device, all ranks use it.
   /// @param n_ranks  including the target, which is rank 0

@@ -41,6 +41,7 @@ class SharingTensors : public TensorSource {
         target_(target.tensors),
         output_(target.config.tied_embeddings ? kEmbedding : kOutput),
         is_quantised_(target.quantised),
+        type_(is_quantised_ ? guess_type(target) : kernels::DType::F32),
         output_tokens_(std::move(output_tokens)) {}
 
   bool has(const std::string& name) const override { return is_shared(name) || own_->has(name); }
@@ -76,19 +77,17 @@ class SharingTensors : public TensorSource {
     return {all.type, cut(all.shape), {bytes->data(), bytes->size()}, bytes};
   }
   std::optional<kernels::DType> quantised_format(const std::string& name) const override {
-    if (is_shared(name)) return target_->quantised_format(name_in_target(name));
+    if (is_shared(name)) {
+      const auto format = target_->quantised_format(name_in_target(name));
+      return format && is_cut(name) ? type_ : format;
+    }
     const std::vector<std::int64_t> shape = own_->stored(name).shape;
     if (!is_quantised_ || shape.size() != 2 || shape[1] % 32 != 0) return std::nullopt;
-    return kernels::DType::Q8_0;
+    return type_;
   }
   std::optional<QuantisedTensor> quantised(const std::string& name) const override {
     if (!quantised_format(name)) return std::nullopt;
-    if (!is_shared(name)) {
-      const Tensor tensor = own_->read(name);
-      std::string blocks;
-      quantise(GgmlType::Q8_0, f32_of(tensor), blocks);
-      return unpack(GgmlType::Q8_0, blocks, tensor.shape);
-    }
+    if (!is_shared(name)) return rounded(own_->read(name), type_);
     std::optional<QuantisedTensor> tensor = target_->quantised(name_in_target(name));
     if (!is_cut(name)) return tensor;
     const auto keep = [&](auto& values) {
@@ -97,7 +96,9 @@ class SharingTensors : public TensorSource {
     };
     keep(tensor->q), keep(tensor->scale), keep(tensor->minimum);
     tensor->shape = cut(tensor->shape);
-    return tensor;
+    if (tensor->format == type_) return tensor;
+    const std::vector<float> values = f32_of(*tensor);
+    return rounded({kernels::DType::F32, tensor->shape, values.data(), nullptr}, type_);
   }
 
  private:
@@ -114,6 +115,7 @@ class SharingTensors : public TensorSource {
   std::shared_ptr<const TensorSource> own_, target_;
   std::string output_;  // the target's output matrix
   bool is_quantised_;
+  kernels::DType type_;  // of quantised matrices of the draft's own, and of its output rows
   std::vector<TokenId> output_tokens_;
 };
 

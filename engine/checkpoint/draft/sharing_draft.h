@@ -22,7 +22,7 @@ std::optional<std::string> named_target(const std::string& directory, const File
 const ModelFiles* target_of_draft(const std::string& directory, const OpenOptions& options);
 
 /// Completes an opened draft by its target: output tokens, special tokens, embedding and output matrix. If the target's weights
-/// are quantised, the draft's matrices become Q8_0.
+/// are quantised, the draft's matrices and its output rows are rounded to guess_type().
 /// @param weights  the draft's own
 /// @param draft    with config and its own tensors
 /// @throws Error(BadInput)  if its width or its tokens do not fit the target

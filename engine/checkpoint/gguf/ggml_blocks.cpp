@@ -384,6 +384,16 @@ std::optional<GgmlType> writable_ggml_type(std::string_view name) {
   return std::nullopt;
 }
 
+QuantisedTensor rounded(const Tensor& matrix, kernels::DType format) {
+  const auto* type = std::ranges::find_if(kWritable, [&](GgmlType writable) {
+    return is_quantised(writable) && packed_format(writable) == format;
+  });
+  ensure(type != std::end(kWritable), "rounded: the format is one that quantise() writes");
+  std::string blocks;
+  quantise(*type, f32_of(matrix), blocks);
+  return unpack(*type, blocks, matrix.shape);
+}
+
 void quantise(GgmlType type, std::span<const float> values, std::string& out) {
   const auto block = static_cast<std::size_t>(info_of(type).block_size);
   ensure(values.size() % block == 0, "quantise: whole blocks");

@@ -31,6 +31,10 @@ std::span<const GgmlType> writable_ggml_types();
 /// The writable type with this name, in any case: "q8_0"; nullopt for any other text.
 std::optional<GgmlType> writable_ggml_type(std::string_view name);
 
+/// A matrix rounded as quantise() does it.
+/// @param format  Q8_0, Q4_0 or Q4_1; rows of `matrix` are whole blocks
+QuantisedTensor rounded(const Tensor& matrix, kernels::DType format);
+
 /// Encodes elements. In a quantised type a NaN is stored as integer 0, which may decode to any
 /// value in the block's range.
 /// @param values  a whole number of blocks

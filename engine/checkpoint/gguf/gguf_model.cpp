@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/refuse.h"
+#include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/gguf/gguf_config.h"
 #include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/gguf/gguf_tensors.h"
@@ -31,6 +32,7 @@ void note_unused_tensors(const GgufTensors& tensors, ModelFiles& files) {
 void set_types(const GgmlTypeInfo& type, ModelFiles& files) {
   files.stored_type = type.name;
   files.quantised = type.block_size > 1;
+  if (files.quantised) files.packed_type = packed_format(static_cast<GgmlType>(type.number));
   std::string lower = type.name;
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
   files.stored_dtype = kernels::dtype_named(lower).value_or(kernels::DType::BF16);

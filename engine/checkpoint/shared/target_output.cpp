@@ -45,6 +45,13 @@ class WithTargetOutput final : public TensorSource {
 
 }  // namespace
 
+kernels::DType guess_type(const ModelFiles& target) {
+  using kernels::DType;
+  ensure(target.quantised, "guess_type: the target must be quantised");
+  const DType type = target.packed_type;
+  return type == DType::Q8_0 || type == DType::Q8_G ? DType::Q8_0 : DType::Q4_0;
+}
+
 Tensor output_rows(const ModelFiles& model, std::span<const TokenId> tokens) {
   const bool tied = model.config.tied_embeddings;
   Tensor all = model.tensors->read(tied ? "model.embed_tokens.weight" : "lm_head.weight");

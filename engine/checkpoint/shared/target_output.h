@@ -16,6 +16,10 @@ inline constexpr const char* kTargetOutput = "target_output.weight";
 /// Name of the I32 tensor of the tokens that heads rank, [n_outputs].
 inline constexpr const char* kOutputTokens = "output_tokens";
 
+/// The type to which the matrices of a draft and of heads are rounded beside a quantised target: Q4_0 if the target's weights
+/// have 4 bits, else Q8_0. Their time is that of reading them, and verification finds what rounding makes wrong.
+kernels::DType guess_type(const ModelFiles& target);
+
 /// Rows of a model's output matrix.
 /// @param tokens  the rows; empty: all
 /// @return  [n rows, dim], f32 for a quantised matrix

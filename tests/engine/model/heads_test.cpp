@@ -181,6 +181,32 @@ void expect_medusa_logits(const HeadsFiles& files) {
   }
 }
 
+// Rounding moves the logits by the error of its type, relative to their spread.
+TEST(MedusaHeads, matrices_may_be_rounded) {
+  HeadsConfig config = medusa_config();
+  config.dim = 64;
+  const HeadsFiles files = heads_of(config);
+  const auto device = kernels::open_cpu(2);
+  std::vector<float> hidden = states(2, 3);
+  hidden.resize(64);
+  const auto logits = [&](std::optional<DType> type) {
+    HeadsOptions options = options_of(DType::F32);
+    options.guess_type = type;
+    return load_medusa(*device, files, options)->logits(hidden, config.n_heads);
+  };
+  const std::vector<float> exact = logits({});
+  double size = 0;
+  for (const float value : exact) size += static_cast<double>(value) * static_cast<double>(value);
+  for (const auto& [type, most] : {std::pair{DType::Q8_0, 0.02}, std::pair{DType::Q4_0, 0.25}}) {
+    const std::vector<float> found = logits(type);
+    double error = 0;
+    for (std::size_t i = 0; i < found.size(); i++)
+      error += std::pow(static_cast<double>(found[i] - exact[i]), 2);
+    EXPECT_LT(std::sqrt(error / size), most) << kernels::name_of(type);
+    EXPECT_GT(error, 0) << kernels::name_of(type);
+  }
+}
+
 TEST(MedusaHeads, logits_equal_plain_loops) {
   for (const HeadsConfig& config : output_forms(medusa_config()))
     expect_medusa_logits(heads_of(config));

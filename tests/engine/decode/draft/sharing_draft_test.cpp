@@ -113,21 +113,35 @@ TEST_F(SharingDraft, with_output_tokens_equals_masking) {
 }
 
 TEST_F(SharingDraft, reads_a_quantised_target_and_is_quantised_itself) {
-  const std::string gguf = target_dir_ / "target.gguf";
-  std::vector<std::string> notices;
-  write_gguf(target_, gguf, GgmlType::Q8_0, {}, notices);
-  const ModelFiles target = open_model(gguf);
-  write_draft(draft_dir_.path(), kSome);
-  const ModelFiles draft = open_draft(draft_dir_.path(), target);
-  EXPECT_TRUE(draft.quantised);
-  const auto q8 = Model::load(*device_, draft, {.dtype = kernels::DType::F16, .as_stored = true});
-  const auto f32 = Model::load(*device_, draft, {.dtype = kernels::DType::F32});
-  EXPECT_EQ(q8->matrix_type(), kernels::DType::Q8_0);
-  const StepOutput a = outputs_of(*q8, {.logits = true}), b = outputs_of(*f32, {.logits = true});
-  for (std::size_t i = 0; i < a.logits.size(); i++)
-    EXPECT_TRUE(a.logits[i] == b.logits[i] || std::abs(a.logits[i] - b.logits[i]) < 0.05f);
-  EXPECT_EQ(draft.tensors->stored("lm_head.weight").shape,
-            (std::vector<std::int64_t>{std::ssize(kSome), target.config.dim}));
+  struct Case {
+    GgmlType target;
+    kernels::DType draft;
+    float error;  // of a logit: that of rounding
+  };
+  for (const auto& [type, expected, error] : {Case{GgmlType::Q8_0, kernels::DType::Q8_0, 0.05f},
+                                              Case{GgmlType::Q4_0, kernels::DType::Q4_0, 0.5f},
+                                              Case{GgmlType::Q4_1, kernels::DType::Q4_0, 0.5f}}) {
+    SCOPED_TRACE(name_of(type));
+    const std::string gguf = target_dir_ / "target.gguf";
+    std::vector<std::string> notices;
+    write_gguf(target_, gguf, type, {}, notices);
+    const ModelFiles target = open_model(gguf);
+    write_draft(draft_dir_.path(), kSome);
+    const ModelFiles draft = open_draft(draft_dir_.path(), target);
+    EXPECT_TRUE(draft.quantised);
+    EXPECT_EQ(draft.stored_type, kernels::name_of(expected));
+    const auto packed =
+        Model::load(*device_, draft, {.dtype = kernels::DType::F16, .as_stored = true});
+    const auto f32 = Model::load(*device_, draft, {.dtype = kernels::DType::F32});
+    EXPECT_EQ(packed->matrix_type(), expected);
+    EXPECT_EQ(draft.tensors->quantised_format("lm_head.weight"), expected);
+    const StepOutput a = outputs_of(*packed, {.logits = true});
+    const StepOutput b = outputs_of(*f32, {.logits = true});
+    for (std::size_t i = 0; i < a.logits.size(); i++)
+      EXPECT_TRUE(a.logits[i] == b.logits[i] || std::abs(a.logits[i] - b.logits[i]) < error);
+    EXPECT_EQ(draft.tensors->stored("lm_head.weight").shape,
+              (std::vector<std::int64_t>{std::ssize(kSome), target.config.dim}));
+  }
 }
 
 TEST_F(SharingDraft, drafts_change_no_token) {
