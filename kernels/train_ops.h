@@ -39,11 +39,11 @@ struct AttentionRows {
 
 /// The distribution that a row's own distribution q is trained towards.
 struct RowGoal {
-  /// Target: the row's target token. Forward and Reverse: a teacher's distribution p, by the
-  /// divergence KL(p || q) or KL(q || p).
-  enum class Kind : std::int32_t { Target, Forward, Reverse } kind = Kind::Target;
+  /// Target: the row's target token. The others: a teacher's distribution p, by the divergence
+  /// KL(p || q), KL(q || p), or their mean from (p + q) / 2.
+  enum class Kind : std::int32_t { Target, Forward, Reverse, JensenShannon } kind = Kind::Target;
   float smoothing = 0;       // Target: share of the label that is spread over all tokens
-  std::int32_t teacher = 0;  // Forward, Reverse: the row of this pass whose distribution is p
+  std::int32_t teacher = 0;  // others: the row of this pass whose distribution is p
 };
 
 /// The weights of a model or of draft heads in one array.

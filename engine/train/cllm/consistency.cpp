@@ -50,8 +50,10 @@ int append_chain(GuidedRows& rows,
 RowGoal goal_of(const ConsistencyLoss& loss, std::int32_t teacher) {
   if (loss.by == ConsistencyLoss::By::HardLabels)
     return {.kind = RowGoal::Kind::Target, .smoothing = static_cast<float>(loss.smoothing)};
-  const bool forward = loss.by == ConsistencyLoss::By::ForwardKl;
-  return {.kind = forward ? RowGoal::Kind::Forward : RowGoal::Kind::Reverse, .teacher = teacher};
+  RowGoal goal{.kind = RowGoal::Kind::Forward, .teacher = teacher};
+  if (loss.by == ConsistencyLoss::By::ReverseKl) goal.kind = RowGoal::Kind::Reverse;
+  if (loss.by == ConsistencyLoss::By::JensenShannon) goal.kind = RowGoal::Kind::JensenShannon;
+  return goal;
 }
 
 // The rows of a point's chain: row `base + k` holds the guess at position `first + k` of the block.

@@ -38,7 +38,12 @@ struct ConsistencyLoss {
   enum class Towards : std::uint8_t { FixedPoint, NextPoint } towards = Towards::FixedPoint;
   /// The distance: KL(p || q) or KL(q || p) from the teacher's distribution p, or cross-entropy with
   /// the teacher's token.
-  enum class By : std::uint8_t { ForwardKl, ReverseKl, HardLabels } by = By::ForwardKl;
+  enum class By : std::uint8_t {
+    ForwardKl,
+    ReverseKl,
+    JensenShannon,
+    HardLabels
+  } by = By::ForwardKl;
   double smoothing = 0.1;    // label smoothing of hard labels and of the autoregressive loss
   double chain_decay = 1;    // weight of a chain's row relative to the row before it
   double prompt_weight = 0;  // weight of prompt tokens in the autoregressive loss

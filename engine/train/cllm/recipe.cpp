@@ -23,6 +23,8 @@ const char* name_of(By by) {
       return "forward";
     case By::ReverseKl:
       return "reverse";
+    case By::JensenShannon:
+      return "js";
     case By::HardLabels:
       break;
   }
@@ -33,11 +35,12 @@ void read_loss(RecipeFields& fields, CllmRecipe& r) {
   std::string towards = name_of(r.loss.towards), by = name_of(r.loss.by);
   std::string labels = "own", teacher = "student";
   fields.read("consistency", towards, {"global", "local"});
-  fields.read("divergence", by, {"forward", "reverse", "hard"});
+  fields.read("divergence", by, {"forward", "reverse", "js", "hard"});
   fields.read("ar_labels", labels, {"own", "truth"});
   fields.read("teacher", teacher, {"student", "frozen"});
   r.loss.towards = towards == "global" ? Towards::FixedPoint : Towards::NextPoint;
-  r.loss.by = by == "forward" ? By::ForwardKl : by == "reverse" ? By::ReverseKl : By::HardLabels;
+  for (const By one : {By::ForwardKl, By::ReverseKl, By::JensenShannon, By::HardLabels})
+    if (by == name_of(one)) r.loss.by = one;
   r.loss.own_labels = labels == "own";
   r.frozen_teacher = teacher == "frozen";
   fields.read("smoothing", r.loss.smoothing, 0, 0.9);

@@ -183,6 +183,11 @@ AttentionShape shape_of(const AttentionRows& rows) {
 
 // ---- losses
 
+Divergence divergence_of(RowGoal::Kind kind) {
+  if (kind == RowGoal::Kind::JensenShannon) return Divergence::JensenShannon;
+  return kind == RowGoal::Kind::Reverse ? Divergence::Reverse : Divergence::Forward;
+}
+
 template <typename T>
 float goal_loss(CpuShard<T>& shard,
                 const float* logits,
@@ -203,7 +208,7 @@ float goal_loss(CpuShard<T>& shard,
     return shard.rows.smoothed_cross_entropy(logits, target, goal.smoothing, weight, d_logits,
                                              vocab);
   return shard.rows.divergence(logits, teachers + std::int64_t{goal.teacher} * vocab,
-                               goal.kind == RowGoal::Kind::Reverse, weight, d_logits, vocab);
+                               divergence_of(goal.kind), weight, d_logits, vocab);
 }
 
 template <typename T>

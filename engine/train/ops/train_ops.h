@@ -12,6 +12,13 @@
 
 namespace engine {
 
+/// D of a distribution q from a teacher's p, in nats, with m = (p + q) / 2.
+enum class Divergence {
+  Forward,  // KL(p || q), the sum of p log(p / q)
+  Reverse,  // KL(q || p)
+  JensenShannon,  // (KL(p || m) + KL(q || m)) / 2: GKD's generalised divergence (Agarwal et al. 2023) with beta = 1/2
+};
+
 /// Rows [begin, end) of a pass that belong together: a text, possibly followed by chains. Rows
 /// attend only to rows of their segment.
 struct Segment {
@@ -123,11 +130,10 @@ struct RowOps {
   /// Divergence of a row's distribution q from a teacher's distribution p, which is held constant.
   ///   logits, teacher [vocab_size] f32: the logits of q and p
   ///   d_logits [vocab_size] = weight dD / dlogits
-  /// @param reverse  false: D = sum of p log(p / q); true: D = sum of q log(q / p)
   /// @return  D in nats, not weighted
   float (*divergence)(const float* logits,
                       const float* teacher,
-                      bool reverse,
+                      Divergence by,
                       float weight,
                       T* d_logits,
                       int vocab_size);

@@ -198,32 +198,48 @@ float smoothed_cross_entropy(const float* logits,
   return -(1.0f - smoothing) * (logits[target] - log_sum) - spread * sum_of(logp);
 }
 
-// dD/dz = q - p for D = KL(p || q), and q (log(q / p) - D) for D = KL(q || p).
+// log(q / m) for m = (p + q) / 2, from log q and log p.
+INLINE Lanes log_above_mean(Lanes q, Lanes p) {
+  float ratio[16];
+  store(ratio, exp_of(p - q));
+  for (float& r : ratio) r = -__builtin_logf(0.5f + 0.5f * r);
+  return load(ratio);
+}
+
+// dD/dz = q - p for D = KL(p || q), and q (g - sum of q g) for the others, where g = log(q / p) for KL(q || p) and
+// log(q / m) / 2 for the Jensen-Shannon divergence.
 template <typename T>
 float divergence(const float* logits,
                  const float* teacher,
-                 bool reverse,
+                 Divergence by,
                  float weight,
                  T* d_logits,
                  int vocab_size) {
   const float log_q = log_sum_of(logits, vocab_size), log_p = log_sum_of(teacher, vocab_size);
-  Lanes sum = splat(0);
+  const bool is_mixed = by == Divergence::JensenShannon;
+  const auto g_of = [is_mixed](Lanes q, Lanes p) {
+    return is_mixed ? log_above_mean(q, p) * 0.5f : q - p;
+  };
+  Lanes sum = splat(0), mean = splat(0);
   for (int i = 0; i < vocab_size; i += 16) {
     const Lanes q = load(logits + i) - log_q, p = load(teacher + i) - log_p;
-    if (reverse) {
-      sum += exp_of(q) * (q - p);
-    } else {
+    if (by == Divergence::Forward) {
       const Lanes e = exp_of(p);
       sum += e * (p - q);
       store(d_logits + i, (exp_of(q) - e) * weight);
+      continue;
     }
+    const Lanes g = g_of(q, p);
+    mean += exp_of(q) * g;
+    if (is_mixed) sum += exp_of(p) * (g + (p - q) * 0.5f);
   }
-  const float distance = sum_of(sum);
-  for (int i = 0; reverse && i < vocab_size; i += 16) {
+  if (by == Divergence::Forward) return sum_of(sum);
+  const float of_q = sum_of(mean);
+  for (int i = 0; i < vocab_size; i += 16) {
     const Lanes q = load(logits + i) - log_q, p = load(teacher + i) - log_p;
-    store(d_logits + i, exp_of(q) * (q - p - distance) * weight);
+    store(d_logits + i, exp_of(q) * (g_of(q, p) - of_q) * weight);
   }
-  return distance;
+  return of_q + sum_of(sum);
 }
 
 template <typename T>

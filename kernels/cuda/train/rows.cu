@@ -179,30 +179,43 @@ __device__ float smoothed_row(
   return 0 - label * (z[right] - softmax.top - log_sum) - spread * sum;
 }
 
-// dD/dz = q - p for D = KL(p || q), and q (log(q / p) - D) for D = KL(q || p).
+// dD/dz = q - p for D = KL(p || q), and q (g - sum of q g) for the others, where g = log(q / p) for KL(q || p) and
+// log(q / m) / 2 with m = (p + q) / 2 for the Jensen-Shannon divergence.
 // @return  D
 template <class S>
 __device__ float divergence_row(const float* z,
                                 const float* teacher,
                                 int vocab,
-                                bool reverse,
+                                RowGoal::Kind by,
                                 float weight,
                                 typename S::Element* d) {
   const RowSoftmax own = softmax_of(z, vocab), other = softmax_of(teacher, vocab);
   const float own_log = logf(own.sum), other_log = logf(other.sum);
-  float sum = 0;
+  const bool is_mixed = by == RowGoal::Kind::JensenShannon;
+  const auto g_of = [is_mixed](float log_q, float log_p) {
+    return is_mixed ? -0.5f * logf(0.5f + 0.5f * exp_f32(log_p - log_q)) : log_q - log_p;
+  };
+  float sum = 0, mean = 0;
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
     const float log_q = z[i] - own.top - own_log, log_p = teacher[i] - other.top - other_log;
     const float q = exp_f32(log_q), p = exp_f32(log_p);
-    sum += reverse ? q * (log_q - log_p) : p * (log_p - log_q);
-    if (!reverse) d[i] = S::narrow((q - p) * weight);
+    if (by == RowGoal::Kind::Forward) {
+      sum += p * (log_p - log_q);
+      d[i] = S::narrow((q - p) * weight);
+      continue;
+    }
+    const float g = g_of(log_q, log_p);
+    mean += q * g;
+    if (is_mixed) sum += p * (g + 0.5f * (log_p - log_q));
   }
-  const float distance = over_block<kTrainThreads>(sum, Plus());
-  for (int i = threadIdx.x; reverse && i < vocab; i += kTrainThreads) {
+  const float of_p = over_block<kTrainThreads>(sum, Plus());
+  if (by == RowGoal::Kind::Forward) return of_p;
+  const float of_q = over_block<kTrainThreads>(mean, Plus());
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
     const float log_q = z[i] - own.top - own_log, log_p = teacher[i] - other.top - other_log;
-    d[i] = S::narrow(exp_f32(log_q) * (log_q - log_p - distance) * weight);
+    d[i] = S::narrow(exp_f32(log_q) * (g_of(log_q, log_p) - of_q) * weight);
   }
-  return distance;
+  return of_q + of_p;
 }
 
 template <class S>
@@ -219,7 +232,7 @@ __global__ void __launch_bounds__(kTrainThreads) train_goal_rows(const float* lo
     if (goal.kind == RowGoal::Kind::Target)
       return smoothed_row<S>(z, vocab, target[blockIdx.x], goal.smoothing, own, d);
     return divergence_row<S>(z, teachers + std::int64_t{goal.teacher} * vocab, vocab,
-                             goal.kind == RowGoal::Kind::Reverse, own, d);
+                             goal.kind, own, d);
   });
 }
 

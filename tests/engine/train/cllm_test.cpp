@@ -56,6 +56,7 @@ TEST_F(Cllm, every_trained_loss_falls) {
         R"(, "consistency": "global", "divergence": "reverse", "ar_labels": "truth")",
         R"(, "consistency": "global", "divergence": "hard", "smoothing": 0.05)",
         R"(, "consistency": "local", "divergence": "forward")",
+        R"(, "consistency": "global", "divergence": "js")",
         R"(, "divergence": "forward", "teacher": "frozen", "ar_weight": 10)"}) {
     CllmProgress first, last;
     CllmCallbacks callbacks;
@@ -266,7 +267,7 @@ TEST(CllmRecipe, errors_name_the_field_and_the_expected_value) {
   };
   EXPECT_EQ(message(""), "");
   EXPECT_EQ(message(R"(, "divergence": "sideways")"),
-            "r.json: divergence: found \"sideways\", expected forward, reverse or hard");
+            "r.json: divergence: found \"sideways\", expected forward, reverse, js or hard");
   EXPECT_EQ(message(R"(, "augment": 1)"), "r.json: augment: found 1, expected true or false");
   EXPECT_THAT(message(R"(, "blocks": 4)"), testing::HasSubstr("did you mean"));
   EXPECT_THAT(message(R"(, "consistency": "local", "divergence": "hard")"),

@@ -191,7 +191,8 @@ void expect_same_steps(const std::vector<CllmProgress>& found,
 TEST_P(GpuCllm, follows_the_cpu_by_every_loss) {
   int n = 0;
   for (const std::string more :
-       {R"(, "divergence": "forward")", R"(, "divergence": "reverse", "ar_labels": "truth")",
+       {R"(, "divergence": "forward")", R"(, "divergence": "js")",
+        R"(, "divergence": "reverse", "ar_labels": "truth")",
         R"(, "divergence": "hard", "smoothing": 0.05)", R"(, "consistency": "local")",
         R"(, "teacher": "frozen", "ar_weight": 10)", R"(, "lora": {"rank": 8}, "ar_weight": 10)",
         R"(, "fresh_points": 6, "fresh_iterations": 2, "chain_decay": 0.9)"}) {

@@ -47,7 +47,7 @@ inline std::vector<ConsistencyLoss> all_losses() {
   using By = ConsistencyLoss::By;
   std::vector<ConsistencyLoss> losses;
   for (const Towards towards : {Towards::FixedPoint, Towards::NextPoint})
-    for (const By by : {By::ForwardKl, By::ReverseKl})
+    for (const By by : {By::ForwardKl, By::ReverseKl, By::JensenShannon})
       losses.push_back({.towards = towards, .by = by, .smoothing = 0.1, .prompt_weight = 0.5});
   losses.push_back({.by = By::HardLabels, .smoothing = 0.1, .prompt_weight = 0.5});
   return losses;

@@ -186,18 +186,26 @@ GoalLoss smoothed_loss(const std::vector<double>& log_q, int target, double smoo
 }
 GoalLoss divergence_loss(const std::vector<double>& log_q,
                          const std::vector<double>& log_p,
-                         bool reverse) {
+                         RowGoal::Kind by) {
+  const bool forward = by == RowGoal::Kind::Forward, mixed = by == RowGoal::Kind::JensenShannon;
   GoalLoss exact;
+  std::vector<double> g;  // the gradient is q (g - sum of q g)
+  double of_q = 0;
   for (std::size_t i = 0; i < log_q.size(); i++) {
-    const double weight = std::exp(reverse ? log_q[i] : log_p[i]);
-    exact.loss += weight * (reverse ? log_q[i] - log_p[i] : log_p[i] - log_q[i]);
-    exact.size += weight * (std::fabs(log_q[i]) + std::fabs(log_p[i]));
+    const double p = std::exp(log_p[i]), q = std::exp(log_q[i]);
+    const double log_m = std::log(0.5 * (p + q));
+    if (forward) exact.loss += p * (log_p[i] - log_q[i]);
+    g.push_back(mixed ? 0.5 * (log_q[i] - log_m) : log_q[i] - log_p[i]);
+    if (mixed) exact.loss += 0.5 * p * (log_p[i] - log_m);
+    if (!forward) exact.loss += q * g.back();
+    of_q += q * g.back();
+    exact.size += (forward ? p : mixed ? p + q : q) * (std::fabs(log_q[i]) + std::fabs(log_p[i]));
   }
   for (std::size_t i = 0; i < log_q.size(); i++) {
-    const double q = std::exp(log_q[i]), ratio = log_q[i] - log_p[i];
-    exact.d.push_back(reverse ? q * (ratio - exact.loss) : q - std::exp(log_p[i]));
+    const double q = std::exp(log_q[i]);
+    exact.d.push_back(forward ? q - std::exp(log_p[i]) : q * (g[i] - of_q));
     exact.d_size.push_back(
-        reverse ? 1 + q * (std::fabs(log_q[i]) + std::fabs(log_p[i]) + exact.size) : 1);
+        forward ? 1 : 1 + q * (std::fabs(log_q[i]) + std::fabs(log_p[i]) + exact.size));
   }
   return exact;
 }
@@ -207,7 +215,7 @@ TEST_P(CudaTraining, label_and_teacher_losses_equal_double_loops) {
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   for (const int vocab : {1, 47, 300}) {
-    auto logits = normal_values(7 * vocab, 50, 5);
+    auto logits = normal_values(9 * vocab, 50, 5);
     if (vocab > 1) logits[1] = logits[3 * vocab] = 60;
     const auto others = normal_values(2 * vocab, 51, 5);
     const std::vector<RowGoal> goals = {{},
@@ -216,10 +224,12 @@ TEST_P(CudaTraining, label_and_teacher_losses_equal_double_loops) {
                                         {Kind::Reverse, 0, 0},
                                         {Kind::Reverse, 0, 1},
                                         {Kind::Forward, 0, 0},
-                                        {Kind::Forward, 0, 1}};
+                                        {Kind::Forward, 0, 1},
+                                        {Kind::JensenShannon, 0, 0},
+                                        {Kind::JensenShannon, 0, 1}};
     const int n_rows = int(goals.size());
-    const std::vector<std::int32_t> target = {0, vocab - 1, 0, 0, 0, 0, 0};
-    const std::vector<float> weight = {1, 0.1f, 0.5f, 2, 0.1f, 1, 0};
+    const std::vector<std::int32_t> target = {0, vocab - 1, 0, 0, 0, 0, 0, 0, 0};
+    const std::vector<float> weight = {1, 0.1f, 0.5f, 2, 0.1f, 1, 0, 0.5f, 2};
     const DeviceFloats in(*device, logits), beside(*device, others), weights(*device, weight);
     const DeviceList<std::int32_t> targets(*device, target);
     const DeviceList<RowGoal> there(*device, goals);
@@ -235,10 +245,10 @@ TEST_P(CudaTraining, label_and_teacher_losses_equal_double_loops) {
         const RowGoal& goal = goals[row];
         const float* teacher = (themselves ? logits : others).data() + goal.teacher * vocab;
         const auto log_q = log_distribution(&logits[std::size_t(row) * vocab], vocab);
-        const GoalLoss exact = goal.kind == Kind::Target
-                                   ? smoothed_loss(log_q, target[row], goal.smoothing)
-                                   : divergence_loss(log_q, log_distribution(teacher, vocab),
-                                                     goal.kind == Kind::Reverse);
+        const GoalLoss exact =
+            goal.kind == Kind::Target
+                ? smoothed_loss(log_q, target[row], goal.smoothing)
+                : divergence_loss(log_q, log_distribution(teacher, vocab), goal.kind);
         SCOPED_TRACE("row " + std::to_string(row) + " of " + std::to_string(vocab));
         ASSERT_NEAR(losses[row], weight[row] == 0 ? 0 : exact.loss, 1e-6 * (1 + exact.size));
         for (int i = 0; i < vocab; i++) {
