@@ -309,6 +309,8 @@ int generate(const GenerationOptions& given) {
   models.texts =
       std::make_shared<engine::EarlierTexts>(read_pool(options.pool, *models.target.model));
   engine::check_stops(*models.target.model, options.stop_texts, options.stop_ids);
+  const Leading leading = lead_processes(models, decoder, set);
+  if (!leading) return 0;
   Outputs outputs(options.record, options.trace);
   outputs.announce(models);
 

@@ -17,6 +17,7 @@
 #include "engine/decode/draft/option_trees.h"
 #include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/guess/pool_text.h"
+#include "engine/decode/ranks/mpi_processes.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/stop_rules.h"
 #include "engine/run/prompt_text.h"
@@ -169,6 +170,20 @@ void load_ranks(engine::ModelStore& store,
   ProgressLine line("loading " + models.target.request.model + " for every rank");
   engine::add_ranks(store, models, decoder, options, shown_on(line));
   line.finish();
+}
+
+Leading lead_processes(const engine::RunModels& models,
+                       const std::string& decoder,
+                       const engine::OptionValues& options) {
+  if (!engine::parse_options(decoder, options)->shares_over_mpi())
+    return std::make_shared<const bool>(true);
+  auto processes = std::make_shared<engine::MpiProcesses>();
+  if (processes->n_processes() == 1)
+    print_error("note: ranks=mpi: there is one process; start several: mpirun -n 2 decoscope ...");
+  if (processes->leads()) return processes;
+  const engine::LoadedModel& target = models.target;
+  processes->follow_runs(*target.model, target.weights_hash, models.texts);
+  return nullptr;
 }
 
 void check_draft_resources(const engine::DraftResources& draft_resources,

@@ -62,6 +62,14 @@ void load_ranks(engine::ModelStore& store,
                 engine::RunModels& models,
                 const std::string& decoder,
                 const OptionValues& options);
+/// The lead of a command over the other processes of ranks=mpi, which ends with this object.
+using Leading = std::shared_ptr<const void>;
+/// With ranks=mpi in a process other than rank 0: follows rank 0's runs to the last one, and returns null. Otherwise the command
+/// leads, also alone.
+/// @param options  the decoder's options
+Leading lead_processes(const engine::RunModels& models,
+                       const std::string& decoder,
+                       const OptionValues& options);
 /// The prompts of --prompt or --prompt-file.
 std::vector<Prompt> prompts_of(const GenerationOptions& options);
 /// Selects the name=value pairs of `set` that are options of `decoder`; each other pair must be an

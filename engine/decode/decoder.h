@@ -59,6 +59,7 @@ struct DecoderContext {
   /// The choices of a recorded run, in order (Drafted::choices). This run repeats them; after the last
   /// one it chooses by itself.
   std::vector<std::int32_t> choices = {};
+  int n_processes = 1;  // that share the rows of every step, if options.shares_over_mpi()
 };
 
 /// The interface of all decoders. Per step the stepper calls propose(), verify() and committed(),

@@ -77,10 +77,11 @@ void LookaheadOptions::bind(OptionBinder& binder) {
                 "of tokens that were 'accepted'; new slots get random tokens of the text.");
   binder.flag("merge", merge,
               "Guesses with the same first tokens share rows: the same output with fewer rows.");
-  binder.whole("ranks", ranks, 1, kMaxRanks,
-               "Number of devices that share the rows of every step. Each holds all weights: the "
-               "model's GPU and the next GPUs, or equal parts of the CPU's threads. The tokens and "
-               "steps are the same; it is faster if each device has its own memory.");
+  binder.whole_or("mpi", "ranks", ranks, 1, kMaxRanks,
+                  "Number of devices that share the rows of every step. Each holds all weights: "
+                  "the model's GPU and the next GPUs, or equal parts of the CPU's threads. The "
+                  "tokens and steps are the same; it is faster if each device has its own memory. "
+                  "'mpi': the processes that mpirun started, on one machine or several.");
   binder.choice(
       "preset", preset, {{"none", Preset::None}, {"paper", Preset::Paper}},
       "'paper' sets the published values: W 15, N 5, G 15, no prompt pool, no bonus, no merging, "
@@ -99,7 +100,7 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context, const Lookahea
       chooses_columns_(!options.window && options.ranks == 1),
       chooses_guesses_(!options.n_guesses && options.ranks == 1),
       n_columns_(most_.window),
-      n_ranks_(options.ranks),
+      n_ranks_(options.ranks.value_or(context.n_processes)),
       prompt_pool_(options.prompt_pool),
       bonus_(options.bonus),
       merge_(options.merge),

@@ -61,14 +61,15 @@ struct LookaheadOptions final : DecoderOptions {
   bool bonus = true;
   Advance advance = Advance::One;
   bool merge = true;
-  int ranks = 1;
+  std::optional<int> ranks = 1;  // nullopt is "mpi"
   Preset preset = Preset::None;
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
-  int n_ranks() const override { return ranks; }
+  int n_ranks() const override { return ranks.value_or(1); }
+  bool shares_over_mpi() const override { return !ranks; }
   bool chooses_sizes() const override { return ranks == 1 && (!window || !n_guesses); }
 };
 

@@ -115,20 +115,29 @@ void OptionBinder::whole(
 
 void OptionBinder::whole_or_auto(
     const char* name, std::optional<int>& value, int min, int max, const char* help) {
+  whole_or(kAuto, name, value, min, max, help);
+}
+
+void OptionBinder::whole_or(const char* word,
+                            const char* name,
+                            std::optional<int>& value,
+                            int min,
+                            int max,
+                            const char* help) {
   const std::string* text = declare({name,
                                      Type::Int,
-                                     value ? std::to_string(*value) : kAuto,
+                                     value ? std::to_string(*value) : word,
                                      static_cast<double>(min),
                                      static_cast<double>(max),
-                                     {kAuto},
+                                     {word},
                                      help});
   if (!text) return;
   const OptionInfo& info = infos_.back();
   value.reset();
-  values_[name] = kAuto;
-  if (*text == kAuto) return;
+  values_[name] = word;
+  if (*text == word) return;
   const auto number = number_in<long long>(info, *text);
-  if (!number) refuse(info, *text, "a whole number " + range_of(info) + ", or auto");
+  if (!number) refuse(info, *text, "a whole number " + range_of(info) + ", or " + word);
   value = static_cast<int>(*number);
   values_[name] = std::to_string(*value);
 }

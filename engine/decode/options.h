@@ -85,6 +85,13 @@ class OptionBinder {
   /// The same, or "auto", which is nullopt.
   void whole_or_auto(
       const char* name, std::optional<int>& value, int min, int max, const char* help);
+  /// The same, or `word`, which is nullopt.
+  void whole_or(const char* word,
+                const char* name,
+                std::optional<int>& value,
+                int min,
+                int max,
+                const char* help);
   /// A finite number in [min, max].
   void real(const char* name,
             double& value,
@@ -165,8 +172,10 @@ class DecoderOptions {
   /// The largest tree that one step may draft; nullopt if it is chosen step by step or depends on
   /// the heads.
   virtual std::optional<TreeShape> draft_shape() const { return TreeShape{}; }
-  /// Devices that share the rows of every step (Lookahead parallelism).
+  /// Devices of this process that share the rows of every step (Lookahead parallelism).
   virtual int n_ranks() const { return 1; }
+  /// True if the processes that mpirun started share them (mpi_exchange.h).
+  virtual bool shares_over_mpi() const { return false; }
   /// True if the decoder chooses sizes by measured times (engine/decode/control).
   virtual bool chooses_sizes() const { return false; }
   /// Tokens of finished runs that later runs may copy from (earlier_texts.h); 0: the texts of these

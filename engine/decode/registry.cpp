@@ -94,9 +94,9 @@ std::optional<std::string> refusal(const DecoderOptions& options, const Sampling
   const DecoderInfo& info = options.info();
   if (rejects(sampling))
     if (const auto why = options.why_no_rejection()) return why;
-  if (rejects(sampling) && options.n_ranks() > 1) {
+  if (rejects(sampling) && (options.n_ranks() > 1 || options.shares_over_mpi())) {
     return info.name +
-           " cannot run with sampling=rejection and ranks=" + std::to_string(options.n_ranks()) +
+           " cannot run with sampling=rejection and ranks=" + options.values().at("ranks") +
            ": the verification of a guess depends on the guesses rejected before it, which another "
            "rank may have verified; use sampling=coupled or ranks=1";
   }

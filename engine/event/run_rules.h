@@ -46,7 +46,7 @@ bool has_draft_heads(std::string_view decoder);
 /// and its rank, that of other guesses the n-gram's number and the index in it.
 bool guesses_successors(std::string_view decoder);
 
-/// Number of ranks: devices that share the rows of a step (engine/decode/guess/lookahead_rank.h); 1
+/// Number of ranks: devices that share the rows of a step (engine/decode/ranks/lookahead_rank.h); 1
 /// without that option. Ranks verify by comparing tokens, so rejects() requires one rank.
 int n_ranks_of(const std::map<std::string, std::string>& options);
 

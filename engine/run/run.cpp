@@ -7,12 +7,14 @@
 #include <fmt/format.h>
 
 #include "engine/decode/guess/earlier_texts.h"
+#include "engine/decode/ranks/lookahead_ranks.h"
+#include "engine/decode/ranks/mpi_exchange.h"
+#include "engine/decode/ranks/mpi_ranks.h"
 #include "engine/decode/verify/sampling.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/run/failure.h"
 #include "engine/run/load_sampler.h"
-#include "engine/run/lookahead_ranks.h"
 #include "engine/store/calibration.h"
 #include "kernels/thread_sharing.h"
 
@@ -69,14 +71,25 @@ Lane lane_of(RunId run,
   return lane;
 }
 
-/// Starts the ranks that share the lane's rows; they begin to read the prompt immediately. Returns
-/// null if there is only one rank.
-std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
-                                          const RunRequest& request,
-                                          const ParsedOptions& options,
-                                          const DecoderContext& context) {
+/// The model of a lane whose rows several ranks share, and the wait for them.
+struct SharedModel {
+  std::unique_ptr<LaneModel> model;  // null: one rank
+  std::function<void(const std::function<bool()>& keep_going)> wait_until_ready;
+};
+
+/// Starts the ranks that share the lane's rows; they begin to read the prompt immediately.
+SharedModel ranks_for(const RunModels& models,
+                      const RunRequest& request,
+                      const ParsedOptions& options,
+                      const DecoderContext& context) {
   const auto n_others = static_cast<std::size_t>(options->n_ranks()) - 1;
-  if (n_others == 0) return nullptr;
+  if (options->shares_over_mpi() && context.n_processes > 1) {
+    auto ranks = std::make_unique<MpiRanks>(*models.target.model, models.target.weights_hash,
+                                            RankedRun{request.prompt_tokens, options, context});
+    MpiRanks* const started = ranks.get();
+    return {std::move(ranks), [started](const auto&) { started->wait_until_ready(); }};
+  }
+  if (n_others == 0) return {};
   ensure(models.ranks.size() >= n_others, "every rank needs a model");
   std::vector<RankPlace> others;
   for (LoadedModel* const rank : std::span(models.ranks).first(n_others))
@@ -86,9 +99,12 @@ std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
                         n_before = kernels::active_threads(device)](bool begins) {
     kernels::set_active_threads(device, begins ? threads_of_rank(device, n_ranks) : n_before);
   };
-  return std::make_unique<LookaheadRanks>(*models.target.model, std::move(others),
-                                          RankedRun{request.prompt_tokens, options, context},
-                                          at_work);
+  auto ranks =
+      std::make_unique<LookaheadRanks>(*models.target.model, std::move(others),
+                                       RankedRun{request.prompt_tokens, options, context}, at_work);
+  LookaheadRanks* const started = ranks.get();
+  return {std::move(ranks),
+          [started](const auto& keep_going) { started->wait_until_ready(keep_going); }};
 }
 
 }  // namespace
@@ -195,19 +211,20 @@ Lane make_lane(const RunModels& models,
                const std::function<bool(int, int)>& progress) {
   prepare_costs(models, request);
   const ParsedOptions options = parse_options(request.decoder, request.options);
-  const DecoderContext context = context_for(models, request, nullptr);
+  DecoderContext context = context_for(models, request, nullptr);
+  if (options->shares_over_mpi()) context.n_processes = mpi_exchange().n_ranks();
   std::unique_ptr<Decoder> decoder = make_decoder(*options, context);
-  std::unique_ptr<LookaheadRanks> ranks = ranks_for(models, request, options, context);
+  SharedModel ranks = ranks_for(models, request, options, context);
   Sequence prompt = shared ? shared->fork()
                            : prefilled(*models.target.model, request.prompt_tokens, progress,
                                        options->info().reads_prompt_state);
-  if (ranks) prompt = ranks->attach(std::move(prompt));
+  if (ranks.model) prompt = ranks.model->attach(std::move(prompt));
   Lane lane =
       lane_of(run, models, request, options, std::move(prompt), std::move(decoder), context);
   lane.decoder->begin(lane.sequence);
   const auto n_read = static_cast<int>(request.prompt_tokens.size()) - 1;
-  if (ranks) ranks->wait_until_ready([&] { return !progress || progress(n_read, n_read); });
-  lane.own_model = std::move(ranks);
+  if (ranks.model) ranks.wait_until_ready([&] { return !progress || progress(n_read, n_read); });
+  lane.own_model = std::move(ranks.model);
   return lane;
 }
 

@@ -474,6 +474,48 @@ TEST_F(CliRace, lookahead_ranks_give_equal_tokens_and_steps) {
   }
 }
 
+TEST_F(CliRace, processes_of_mpirun_give_the_tokens_and_steps_of_one) {
+  NEEDS(std::system("mpirun --version >/dev/null 2>&1") == 0, "mpirun (openmpi-bin) is missing");
+  std::ofstream(folder + "/prompts.jsonl")
+      << R"({"id": "a", "prompt": "Anna has 3 apples."})" << '\n'
+      << R"({"id": "b", "prompt": "Question: "})" << '\n';
+  const std::string common = " generate --decoder lookahead --prompt-file " + folder +
+                             "/prompts.jsonl --max-tokens 24 --threads 1 --json --set window=2 "
+                             "--set ngram_size=3 --set n_guesses=4 ";
+  const std::string mpirun =
+      "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none "
+      "OMPI_MCA_plm_rsh_agent= mpirun --allow-run-as-root -n ";
+  for (const char* sampling : {"", "--temperature 0.8"}) {
+    const Outcome alone = run(common + sampling);
+    ASSERT_EQ(alone.code, 0) << alone.err;
+    const json one = json::parse(alone.out);
+    for (const char* n : {"2", "3"}) {
+      const std::string record = folder + "/mpi.pdrun";
+      const Outcome shared = shell(mpirun + n + " $DECOSCOPE" + common + sampling +
+                                   " --set ranks=mpi --record " + record);
+      ASSERT_EQ(shared.code, 0) << shared.err;
+      const json all = json::parse(shared.out);  // of rank 0 alone
+      ASSERT_EQ(all.size(), 2u);
+      for (std::size_t i = 0; i < all.size(); i++) {
+        EXPECT_EQ(all[i]["tokens"], one[i]["tokens"]);
+        EXPECT_EQ(all[i]["steps"], one[i]["steps"]);
+        EXPECT_TRUE(all[i]["identical_to_ar"].get<bool>());
+        EXPECT_EQ(all[i]["metrics"]["ranks"], std::stoi(n));
+        EXPECT_GT(all[i]["metrics"]["rank_rows_1"], 0);
+        EXPECT_GT(all[i]["metrics"]["told_numbers"], 0);
+      }
+      EXPECT_EQ(run("trace info " + record).code, 0);
+    }
+  }
+  const Outcome other = run("compare --decoders ar,lookahead --set ranks=mpi --prompt a");
+  EXPECT_EQ(other.code, 0) << other.err;  // one process
+  const Outcome wrong = shell(mpirun +
+                              "2 $DECOSCOPE compare --decoders ar,lookahead --set "
+                              "ranks=mpi --prompt a");
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_NE(wrong.err.find("only `decoscope generate`"), std::string::npos) << wrong.err;
+}
+
 TEST_F(CliRace, ranks_race_with_other_lanes_and_are_recorded) {
   const std::string record = folder + "/ranks.pdrun";
   const Outcome outcome = run(

@@ -12,10 +12,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/decode/guess/lookahead_rank.h"
+#include "engine/decode/ranks/lookahead_rank.h"
+#include "engine/decode/ranks/lookahead_ranks.h"
 #include "engine/decode/registry.h"
 #include "engine/event/timeline/timeline.h"
-#include "engine/run/lookahead_ranks.h"
 #include "engine/run/race.h"
 #include "engine/run/run.h"
 #include "engine/run/scheduler.h"

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/ranks/lookahead_ranks.h"
 #include "engine/decode/registry.h"
-#include "engine/run/lookahead_ranks.h"
 #include "tests/support/assets_folder.h"
 
 namespace engine::test {

@@ -1,4 +1,4 @@
-#include "engine/run/lookahead_ranks.h"
+#include "engine/decode/ranks/lookahead_ranks.h"
 
 #include <chrono>
 #include <exception>
@@ -41,6 +41,48 @@ class Meanwhile {
 };
 
 }  // namespace
+
+void follow(LanguageModel& target,
+            Exchange& exchange,
+            const RankedRun& run,
+            const FollowHooks& hooks) {
+  DecoderContext context{.target = target,
+                         .sampling = run.context.sampling,
+                         .limits = run.context.limits,
+                         .texts = run.context.texts,
+                         .n_processes = run.context.n_processes};
+  // only rank 0 checks stop strings: when one is complete, it makes no further step
+  context.limits.text_end = nullptr;
+  LookaheadRank model(target, exchange);
+  Sequence prompt(run.prompt, target.make_cache());
+  prefill(target, prompt, 256,
+          [&](int, int) { return !hooks.keep_reading || hooks.keep_reading(); });
+  Lane lane{.sequence = ranked(prompt),
+            .decoder = make_decoder(*run.options, context),
+            .sampling = context.sampling,
+            .limits = context.limits};
+  lane.decoder->begin(lane.sequence);
+  if (hooks.ready) hooks.ready();
+  Stepper stepper(model, nullptr);
+  Lane* const lanes[] = {&lane};
+  const auto wait_for_step = [&model] { return model.wait_for_step(); };
+  while (hooks.wait ? hooks.wait(wait_for_step) : wait_for_step()) stepper.step(lanes);
+}
+
+std::map<std::string, std::int64_t> counts_of(const LookaheadRankTotals& totals) {
+  std::map<std::string, std::int64_t> counts{{"rows_again", totals.n_again},
+                                             {"won_elsewhere", totals.n_won_elsewhere},
+                                             {"told_numbers", totals.n_sent}};
+  for (std::size_t rank = 0; rank < totals.n_rows.size(); rank++)
+    counts[fmt::format("rank_rows_{}", rank)] = totals.n_rows[rank];
+  return counts;
+}
+
+std::map<std::string, double> figures_of(const LookaheadRankTotals& totals) {
+  return {{"ranks", static_cast<double>(totals.n_rows.size())},
+          {"exchange_ms", static_cast<double>(totals.exchanging) * 1e-6},
+          {"longest_rank_ms", static_cast<double>(totals.longest) * 1e-6}};
+}
 
 LookaheadRanks::LookaheadRanks(LanguageModel& model,
                                std::vector<RankPlace> others,
@@ -92,39 +134,20 @@ void LookaheadRanks::serve(int rank) {
   ready_.notify_one();
 }
 
-Sequence LookaheadRanks::read_prompt(LanguageModel& model) const {
-  Sequence prompt(run_.prompt, model.make_cache());
-  prefill(model, prompt, 256, [this](int, int) { return !exchange_.ended(); });
-  return ranked(prompt);
-}
-
 void LookaheadRanks::run_steps(int rank) {
   const RankPlace& place = others_[static_cast<std::size_t>(rank - 1)];
-  const DecoderContext& first = run_.context;
-  Limits limits = first.limits;
-  // only rank 0 checks stop strings: when one is complete, it makes no further step
-  limits.text_end = nullptr;
-  LookaheadRank model(place.model, exchange_.of(rank));
   std::unique_lock at_work(place.at_work);
-  Lane lane{
-      .sequence = read_prompt(place.model),
-      .decoder = make_decoder(
-          *run_.options, {.target = place.model, .sampling = first.sampling, .limits = limits}),
-      .sampling = first.sampling,
-      .limits = limits};
-  lane.decoder->begin(lane.sequence);
-  {
+  const auto ready = [this] {
     const std::lock_guard lock(ready_mutex_);
     n_ready_++;
     ready_.notify_one();
-  }
-  Stepper stepper(model, nullptr);
-  Lane* const lanes[] = {&lane};
-  const auto wait_for_step = [&] {
-    const Meanwhile others_work(at_work);
-    return model.wait_for_step();
   };
-  while (wait_for_step()) stepper.step(lanes);
+  const auto wait = [&](const std::function<bool()>& wait_for_step) {
+    const Meanwhile others_work(at_work);
+    return wait_for_step();
+  };
+  follow(place.model, exchange_.of(rank), run_,
+         {.keep_reading = [this] { return !exchange_.ended(); }, .ready = ready, .wait = wait});
 }
 
 void LookaheadRanks::wait_until_ready(const std::function<bool()>& keep_going) {
@@ -160,20 +183,11 @@ Sequence LookaheadRanks::detach(Sequence sequence) {
 }
 
 std::map<std::string, std::int64_t> LookaheadRanks::counts() const {
-  const LookaheadRankTotals& totals = first_.totals();
-  std::map<std::string, std::int64_t> counts{{"rows_again", totals.n_again},
-                                             {"won_elsewhere", totals.n_won_elsewhere},
-                                             {"told_numbers", totals.n_sent}};
-  for (std::size_t rank = 0; rank < totals.n_rows.size(); rank++)
-    counts[fmt::format("rank_rows_{}", rank)] = totals.n_rows[rank];
-  return counts;
+  return counts_of(first_.totals());
 }
 
 std::map<std::string, double> LookaheadRanks::figures() const {
-  const LookaheadRankTotals& totals = first_.totals();
-  return {{"ranks", static_cast<double>(totals.n_rows.size())},
-          {"exchange_ms", static_cast<double>(totals.exchanging) * 1e-6},
-          {"longest_rank_ms", static_cast<double>(totals.longest) * 1e-6}};
+  return figures_of(first_.totals());
 }
 
 }  // namespace engine

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/decode/guess/exchange.h"
+#include "engine/decode/ranks/exchange.h"
 
 namespace engine {
 

@@ -1,4 +1,4 @@
-#include "engine/decode/guess/lookahead_rank.h"
+#include "engine/decode/ranks/lookahead_rank.h"
 
 #include <algorithm>
 #include <bit>

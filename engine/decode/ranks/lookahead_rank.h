@@ -26,7 +26,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/decode/guess/exchange.h"
+#include "engine/decode/ranks/exchange.h"
 #include "engine/decode/step/sequence.h"
 #include "engine/event/event.h"
 #include "engine/model/language_model.h"

@@ -1,4 +1,4 @@
-// The ranks of one run under Lookahead parallelism (engine/decode/guess/lookahead_rank.h) as
+// The ranks of one run under Lookahead parallelism (engine/decode/ranks/lookahead_rank.h) as
 // threads of this process. Rank 0 is the thread that steps the lane. Each other rank has a thread,
 // a model on its own device, and a lane that makes the same steps.
 #pragma once
@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/decode/guess/lookahead_rank.h"
-#include "engine/decode/guess/thread_exchange.h"
+#include "engine/decode/ranks/lookahead_rank.h"
+#include "engine/decode/ranks/thread_exchange.h"
 #include "engine/decode/step/stepper.h"
 
 namespace engine {
@@ -29,8 +29,27 @@ struct RankPlace {
 struct RankedRun {
   std::vector<TokenId> prompt;
   ParsedOptions options;
-  DecoderContext context;  // of rank 0
+  DecoderContext context;  // of rank 0; its models are not used
 };
+
+/// Callbacks of follow(); each may be empty.
+struct FollowHooks {
+  std::function<bool()> keep_reading = {};  // false: stop reading the prompt
+  std::function<void()> ready = {};         // the prompt was read
+  /// Waits by calling its argument, and returns the result.
+  std::function<bool(const std::function<bool()>&)> wait = {};
+};
+
+/// Decodes a run as a rank other than 0, until rank 0 ends it.
+/// @param target  the rank's model
+void follow(LanguageModel& target,
+            Exchange& exchange,
+            const RankedRun& run,
+            const FollowHooks& hooks);
+
+/// Totals of a rank as a lane reports them (LaneModel).
+std::map<std::string, std::int64_t> counts_of(const LookaheadRankTotals& totals);
+std::map<std::string, double> figures_of(const LookaheadRankTotals& totals);
 
 /// The model of rank 0's lane, which runs its forwards together with the other ranks.
 class LookaheadRanks final : public LaneModel {
@@ -76,7 +95,6 @@ class LookaheadRanks final : public LaneModel {
  private:
   void start(int rank);
   void serve(int rank);
-  Sequence read_prompt(LanguageModel& model) const;
   void run_steps(int rank);
   void close();
 

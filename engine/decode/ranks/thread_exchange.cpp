@@ -1,4 +1,4 @@
-#include "engine/decode/guess/thread_exchange.h"
+#include "engine/decode/ranks/thread_exchange.h"
 
 #include <utility>
 
