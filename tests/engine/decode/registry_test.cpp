@@ -37,9 +37,10 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
     for (const OptionInfo& option : info.options) {
       EXPECT_EQ(values.at(option.name), option.default_value);
       EXPECT_GT(option.help.size(), 40u) << option.name << ": the help is too short";
-      const bool has_words =
-          option.type == OptionInfo::Type::Choice || option.type == OptionInfo::Type::Bool ||
-          option.type == OptionInfo::Type::Tree || option.default_value == "auto";
+      const bool has_words = option.type == OptionInfo::Type::Choice ||
+                             option.type == OptionInfo::Type::Bool ||
+                             option.type == OptionInfo::Type::Tree ||
+                             option.default_value == "auto" || option.name == "ranks";
       EXPECT_EQ(has_words, !option.choices.empty()) << info.name << " " << option.name;
       for (const std::string& choice : option.choices)
         EXPECT_EQ(complete_options(info, {{option.name, choice}}).at(option.name), choice);

@@ -166,7 +166,10 @@ void option_row(LaneForm& lane,
   ImGui::BeginDisabled(!why_idle.empty());
   switch (option.type) {
     case CatalogOption::Type::Int:
-      if (!option.choices.empty() && !auto_tick(option, value)) break;
+      // Another word ("mpi") is for the command line.
+      if (std::ranges::find(option.choices, "auto") != option.choices.end() &&
+          !auto_tick(option, value))
+        break;
       [[fallthrough]];
     case CatalogOption::Type::Float:
       if (option.below_zero.empty() || below_zero_tick(option.below_zero, value))
