@@ -21,7 +21,8 @@ BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../assets/mo
 # Decoders that need trained parts, with the option that names the part.
 TRAINED = {"smollm2-draft": ("speculative,mcsd", "--draft"), "smollm2-medusa": ("medusa", "--heads"), "smollm2-chimera": ("chimera", "--heads")}
 SAMPLINGS = {"greedy": [], "coupled": ["--temperature", "0.8", "--top-p", "0.95", "--seed", "7"]}
-FIXED = ["block=8", "window=6", "ngram_size=4", "n_guesses=6", "n_tokens=8", "rows=16", "gamma=4"]
+FIXED = ["block=8", "window=6", "ngram_size=4", "n_guesses=6", "n_tokens=8", "rows=16"]
+FIXED_PARTS = ["gamma=4"]  # of decoders that need trained parts
 PIECE = 10
 
 
@@ -76,8 +77,9 @@ def pieces(args):
         prompts = f"{args.out}/prompts-{at}.jsonl"
         with open(prompts, "w", encoding="utf-8") as file:
             file.writelines(lines[at::n_pieces])  # of every set
-        sizes, fixed = ("fixed", [word for one in FIXED for word in ("--set", one)]) if at % 2 else ("auto", [])
         for name, model, has_parts in models(args):
+            chosen = FIXED + (FIXED_PARTS if has_parts else [])
+            sizes, fixed = ("fixed", [word for one in chosen for word in ("--set", one)]) if at % 2 else ("auto", [])
             for sampling, options in SAMPLINGS.items():
                 yield f"{args.out}/{name}-{sampling}-{sizes}-{at}.json", model, has_parts, prompts, options + fixed
 
