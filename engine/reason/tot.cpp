@@ -121,13 +121,13 @@ class Search {
       if (node(one).complete) candidates.push_back(one);
     for (const int one : made)
       if (node(one).readable) candidates.push_back(one);
-    std::ranges::stable_sort(candidates, [&](int a, int b) { return ranks_before(a, b); });
-    std::vector<int> kept = select_beam(depth, candidates);
+    const auto by_value = [&](int a, int b) { return value_of(a) > value_of(b); };
+    std::ranges::stable_sort(candidates, by_value);
+    const std::vector<int> kept = select_beam(depth, candidates);
     if (stopped_) return false;
-    std::ranges::stable_sort(kept, [&](int a, int b) { return ranks_before(a, b); });
     report_selection(candidates, made, kept);
     if (kept.empty()) return false;
-    beam = std::move(kept);
+    beam = kept;
     return true;
   }
 
@@ -192,12 +192,9 @@ class Search {
   void evaluate_states(int depth, const std::vector<int>& made) {
     const auto scores = prompts(Use::Value, depth);
     if (scores.empty() || stopped_) return;
-    // A thought that repeats an earlier sub-question ends without its answer part, so there is
-    // nothing to evaluate.
-    const std::size_t n_parts = prompts(Use::Thought, depth).size();
     std::vector<int> waiting;
     for (const int one : made)
-      if (node(one).readable && node(one).parts.size() == n_parts) waiting.push_back(one);
+      if (node(one).readable) waiting.push_back(one);
     const auto written = generate(*scores.front(), waiting, item_.values);
     if (stopped_) return;
     for (std::size_t i = 0; i < waiting.size(); i++) {
@@ -256,11 +253,6 @@ class Search {
     }
   }
 
-  /// Sorts complete chains before incomplete ones, and chains of each kind by value.
-  bool ranks_before(int a, int b) const {
-    if (node(a).complete != node(b).complete) return node(a).complete;
-    return value_of(a) > value_of(b);
-  }
   /// The state evaluator's value. A node without a value inherits its parent's.
   double value_of(int index) const {
     const TotNode& at = node(index);

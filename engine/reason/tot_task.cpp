@@ -49,6 +49,18 @@ std::set<std::string> content_words(std::string_view question) {
   return words;
 }
 
+/// True if thought i asks for the final answer, or asks a sub-question of an earlier thought again.
+bool asks_nothing_new(const ThoughtChain& chain, std::size_t i) {
+  if (!has(chain[i], "question")) return false;
+  const std::string& question = chain[i].at("question");
+  if (normalised(question).find("final answer") != std::string::npos) return true;
+  const auto words = content_words(question);
+  return std::any_of(
+      chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(i), [&](const Thought& earlier) {
+        return has(earlier, "question") && content_words(earlier.at("question")) == words;
+      });
+}
+
 class SumsTask final : public TotTask {
  public:
   std::string question(const Record& record) const override {
@@ -63,11 +75,13 @@ class SumsTask final : public TotTask {
   Slots slots(const Record& record, const ThoughtChain& chain) const override {
     std::string history, steps;
     int n = 0;
-    for (const Thought& thought : chain) {
-      if (!has(thought, "answer")) continue;
+    for (std::size_t i = 0; i < chain.size(); i++) {
+      const Thought& thought = chain[i];
+      if (!has(thought, "answer") || asks_nothing_new(chain, i)) continue;
       const std::string number = std::to_string(++n);
-      history += "Sub-question " + number + ": " + thought.at("question") + "\nAnswer " + number +
-                 ": " + thought.at("answer") + "\n";
+      if (has(thought, "question"))
+        history += "Sub-question " + number + ": " + thought.at("question") + "\n";
+      history += "Answer " + number + ": " + thought.at("answer") + "\n";
       steps += "Step " + number + ": " + thought.at("answer") + "\n";
     }
     return {{"problem", question(record)},
@@ -82,13 +96,8 @@ class SumsTask final : public TotTask {
   }
 
   bool is_complete(const Record& /*record*/, const ThoughtChain& chain) const override {
-    if (chain.empty() || !has(chain.back(), "question")) return false;
-    const std::string& question = chain.back().at("question");
-    if (normalised(question).find("final answer") != std::string::npos) return true;
-    const auto words = content_words(question);
-    return std::any_of(chain.begin(), chain.end() - 1, [&](const Thought& earlier) {
-      return has(earlier, "question") && content_words(earlier.at("question")) == words;
-    });
+    return !chain.empty() && has(chain.back(), "answer") &&
+           asks_nothing_new(chain, chain.size() - 1);
   }
 
   std::string answer(const ThoughtChain& /*chain*/, std::string_view written) const override {

@@ -1,7 +1,8 @@
 // The tasks of a tree of thoughts: their questions, the slots of their prompts, the end of a chain of
 // thoughts, and the check of its answer.
-//   arith, gsm8k             a thought is a sub-question and its answer; a chain is complete when it
-//                            repeats a sub-question or asks for the final answer
+//   arith, gsm8k             a thought is a sub-question and its answer; a chain is complete when its last
+//                            thought repeats a sub-question or asks for the final answer. The prompt of the
+//                            answer leaves that thought out
 //   blocks, blocksworld      a thought is the next action; the model writes the state after it, and a
 //                            chain is complete when the goal holds in that state
 //   write, creative_writing  the first thought is a plan, the second the passage

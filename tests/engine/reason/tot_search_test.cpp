@@ -194,33 +194,55 @@ TEST(TotSearch, thoughts_have_their_own_seeds_the_rest_is_greedy) {
             scheduler.requests_by_id["q/1/question"].run.sampling.seed);
 }
 
-TEST(TotSearch, complete_chains_rank_before_incomplete_ones) {
+TEST(TotSearch, complete_chains_rank_by_value) {
   auto script = two_levels();
   script["q/1/question"] = " What is the final answer?";
   Scripted scheduler(script);
-  const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 4, 2, 1));
+  TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 1));
   EXPECT_TRUE(item.nodes[1].complete);
-  EXPECT_FALSE(item.nodes[1].valued);
+  ASSERT_TRUE(item.nodes[1].valued);
+  EXPECT_EQ(item.nodes[1].valued->value, 3);
+  EXPECT_THAT(fates(item), ElementsAre(kPruned, kKept, kPruned, kKept));
+  EXPECT_EQ(item.node, 4);
+  script["q/1/value"] = " Score: 10";  // the better thought is complete: the search ends
+  Scripted other(script);
+  item = found_by(other, sums(), settings_for("arith.jsonl", 4, 2, 1));
+  EXPECT_THAT(fates(item), ElementsAre(kKept, kPruned));
   EXPECT_EQ(item.node, 1);
-  ASSERT_EQ(item.nodes.size(), 3u);  // no incomplete chain is left
-  EXPECT_THAT(scheduler.batches[1],
-              ElementsAre("q/2/answer"));  // the complete chain gets no step answer
-  EXPECT_EQ(scheduler.requests_by_id["q/1/final"].run.prompt,
-            "Question: Anna has 5 pens and buys 7. How many?\nFinal answer:");
+}
+
+TEST(TotSearch, a_repeated_question_ranks_by_its_score) {
+  auto script = two_levels();
+  script["q/3/question"] = " How many cups?";  // that of its parent, node 2
+  Scripted scheduler(script);
+  TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 3, 2, 1));
+  EXPECT_TRUE(item.nodes[3].complete);
+  ASSERT_TRUE(item.nodes[3].valued);
+  EXPECT_EQ(item.nodes[3].valued->value, 5);
+  EXPECT_EQ(item.nodes[3].fate, kPruned);
+  EXPECT_EQ(item.nodes[4].fate, kKept);  // its sibling has 9
+  EXPECT_EQ(item.nodes[5].parent, 4);
+  script["q/3/value"] = " Score: 10";
+  Scripted other(script);
+  item = found_by(other, sums(), settings_for("arith.jsonl", 3, 2, 1));
+  EXPECT_EQ(item.nodes.size(), 5u);
+  EXPECT_EQ(item.node, 3);
+  EXPECT_THAT(other.requests_by_id["q/3/final"].run.prompt,
+              HasSubstr("Answer 1: There are 4 cups.\nFinal answer:"));
 }
 
 TEST(TotSearch, a_complete_chain_stays_in_the_beam) {
   auto script = two_levels();
-  script["q/3/question"] = " How many of the cups?";  // repeats a sub-question
+  script["q/4/question"] = " What is the final answer?";
   Scripted scheduler(script);
   const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 3, 2, 2));
-  // Level 2 keeps node 3, which is complete, and node 4; level 3 extends only node 4.
-  EXPECT_TRUE(item.nodes[3].complete);
+  // Level 2 keeps node 4, which is complete, and node 5; level 3 extends only node 5.
+  EXPECT_TRUE(item.nodes[4].complete);
   ASSERT_EQ(item.nodes.size(), 9u);
-  EXPECT_EQ(item.nodes[7].parent, 4);
-  EXPECT_EQ(item.nodes[8].parent, 4);
-  EXPECT_EQ(item.nodes[3].fate, kKept);
-  EXPECT_EQ(item.node, 3);
+  EXPECT_EQ(item.nodes[7].parent, 5);
+  EXPECT_EQ(item.nodes[8].parent, 5);
+  EXPECT_EQ(item.nodes[4].fate, kKept);
+  EXPECT_EQ(item.node, 4);
 }
 
 TEST(TotSearch, an_evaluation_without_a_score_counts_as_zero) {

@@ -129,13 +129,15 @@ TEST(TotPrompts, bad_prompts_are_refused_with_file_and_reason) {
               HasSubstr("no/such/file"));
 }
 
-TEST(TotTask, sums_end_at_a_repeated_or_final_question) {
+TEST(TotTask, sums_end_when_a_thought_asks_nothing_new) {
   const TotTask& task = tot_task("arith");
   const Record record;
   const Thought first = {{"question", "How many cards does Anna have after getting 16 more?"},
                          {"answer", "That makes 4+16=<<4+16=20>>20 cards."}};
   const auto complete = [&](const char* question) {
-    return task.is_complete(record, {first, {{"question", question}}});
+    const Thought asked = {{"question", question}};
+    EXPECT_FALSE(task.is_complete(record, {first, asked})) << "it has no answer yet";
+    return task.is_complete(record, {first, {{"question", question}, {"answer", "20 cards."}}});
   };
   EXPECT_TRUE(complete("What is the final answer?"));
   EXPECT_TRUE(complete("After getting 16 more, how many cards are there for Anna?"));
@@ -145,6 +147,18 @@ TEST(TotTask, sums_end_at_a_repeated_or_final_question) {
   EXPECT_FALSE(complete("How many cards does Anna have when 16 are gone?"));
   EXPECT_FALSE(task.is_complete(record, {first}));
   EXPECT_FALSE(task.is_complete(record, {}));
+}
+
+TEST(TotTask, the_answer_of_a_sum_leaves_a_repeat_out) {
+  const TotTask& task = tot_task("arith");
+  Record record;
+  record.prompt = "Question:\nHow many?\nAnswer:\n";
+  const Thought first = {{"question", "How many cards?"}, {"answer", "4 cards."}};
+  const Thought again = {{"question", "How many are the cards?"}, {"answer", "5 cards."}};
+  const Slots slots = task.slots(record, {first, again});
+  EXPECT_EQ(slots.at("history"), "Sub-question 1: How many cards?\nAnswer 1: 4 cards.\n");
+  EXPECT_EQ(slots.at("steps"), "Step 1: 4 cards.\n");
+  EXPECT_EQ(slots.at("i"), "2");
 }
 
 TEST(TotTask, a_question_is_the_same_in_every_form_of_its_record) {
