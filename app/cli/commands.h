@@ -210,8 +210,9 @@ struct TotOptions : ReasonOptions {
   int n_actions = 6;  // actions of the shortest plan of a block problem; 0: any number
   int depth = 0;      // 0: the default of the task
   int n_thoughts = 3, beam = 1;
-  float temperature = 1, value_temperature = 0;
-  bool temperature_given = false;  // --temperature was given
+  float temperature = 1;
+  std::optional<float> value_temperature;  // unset: as `temperature`
+  bool temperature_given = false;          // --temperature was given
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
 };

@@ -153,9 +153,9 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
       ->each([&o](const std::string&) { o.temperature_given = true; })
       ->capture_default_str()
       ->group("Sampling");
-  c->add_option("--value-temperature", o.value_temperature, "temperature of the evaluations")
+  c->add_option("--value-temperature", o.value_temperature,
+                "temperature of the evaluations (default: that of the thoughts)")
       ->check(real_number(0))
-      ->capture_default_str()
       ->group("Sampling");
   c->add_option("--seed", o.seed, "seed of the tree; the seed of each text is derived from it")
       ->transform(seed_number())

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -83,8 +84,8 @@ struct StartReasoning {
   // Settings of a tree of thoughts.
   int depth = 0;  // maximum number of levels; 0: the task's default
   int n_thoughts = 3, beam = 1;
-  // temperatures of thoughts and of their evaluations
-  float temperature = 1, value_temperature = 0;
+  float temperature = 1;                        // of the thoughts
+  std::optional<float> value_temperature = {};  // of their evaluations; unset: `temperature`
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
   bool start_held = false;  // as in StartRun

@@ -297,7 +297,7 @@ class Search {
   Sampling sampling_of(const TotPrompt& prompt, int index, const std::string& what) const {
     Sampling sampling = settings_.thoughts;
     if (prompt.use != Use::Thought)
-      sampling.temperature = prompt.use == Use::Value ? settings_.value_temperature : 0;
+      sampling.temperature = prompt.use == Use::Value ? settings_.temperature_of_values() : 0;
     sampling.seed = fnv1a(std::to_string(settings_.thoughts.seed) + "/" + record_.id + "/" +
                           std::to_string(index) + "/" + what);
     return sampling;

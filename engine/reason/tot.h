@@ -4,8 +4,8 @@
 //             al. 2024 (SEED, arXiv:2406.18200), algorithm 2
 //   lossless  greedy and coupled: each text is what plain decoding gives with the same seed, so the tree
 //             does not depend on scheduler or decoder
-//   differs   the search does not extend a complete chain to depth T; evaluation is greedy by default, the
-//             answer always; of thoughts with equal values the one written first wins
+//   differs   the search does not extend a complete chain to depth T; the answer is greedy; of thoughts with
+//             equal values the one written first wins
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,15 @@ struct TotSettings {
   OptionValues options;
   /// The sampling of thoughts. The seed of each text is a hash of this seed, the question and the node.
   Sampling thoughts = {.temperature = 1};
-  float value_temperature = 0;  // of evaluations
-  int depth = 4;                // T: maximum number of levels
-  int n_thoughts = 3;           // n: thoughts for each node
-  int beam = 1;                 // b: thoughts that stay on each level
-  bool no_special = false;      // reads names of control symbols in a prompt as text
+  std::optional<float> value_temperature;  // of evaluations; unset: that of the thoughts
+  int depth = 4;                           // T: maximum number of levels
+  int n_thoughts = 3;                      // n: thoughts for each node
+  int beam = 1;                            // b: thoughts that stay on each level
+  bool no_special = false;                 // reads names of control symbols in a prompt as text
   std::vector<TotPrompt> prompts;
+
+  /// The temperature of evaluations.
+  float temperature_of_values() const { return value_temperature.value_or(thoughts.temperature); }
 };
 
 /// The cost of the completions of one kind.

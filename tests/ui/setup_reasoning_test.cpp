@@ -78,10 +78,13 @@ TEST(SetupReasoning, command_matches_the_form) {
   EXPECT_EQ(tree.n_actions, 4);
   EXPECT_EQ(tree.beam, 2);
   EXPECT_EQ(tree.temperature, 1) << "thoughts have their own temperature";
+  EXPECT_FALSE(tree.value_temperature) << "evaluations have that of the thoughts";
   EXPECT_EQ(tree.seed, 7u);
   EXPECT_EQ(tree.batch, 1) << "SEED has branches";
   form.reasoning.decoder = lane_with(catalog(), "jacobi");
   EXPECT_EQ(reasoning_command(form).batch, 5);
+  form.reasoning.value_temperature = 0.25f;
+  EXPECT_EQ(reasoning_command(form).value_temperature, 0.25f);
   form.mode = SetupMode::Chain;
   EXPECT_EQ(reasoning_command(form).what, engine::StartReasoning::What::Chain);
   EXPECT_EQ(reasoning_command(form).task, "kb");
@@ -136,6 +139,28 @@ TEST(SetupReasoning, approximate_tokens_are_dropped) {
   EXPECT_TRUE(reasoning_command(form).drop_approximate);
   form.reasoning.drop_approximate = false;
   EXPECT_FALSE(reasoning_command(form).drop_approximate);
+}
+
+TEST(SetupReasoning, checkbox_sets_the_value_temperature_apart) {
+  scripted::play(
+      "value_temperature",
+      [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        ReasoningForm& form = stage.shell->form().reasoning;
+        form.temperature = 0.75f;
+        ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+        ctx->ItemClick("###mode_tree");
+        ctx->Yield(2);
+        IM_CHECK(!form.value_temperature);
+        IM_CHECK(!ctx->ItemExists("##value_temperature"));
+        ctx->ItemClick("##one_temperature");
+        ctx->Yield(2);
+        IM_CHECK(form.value_temperature == 0.75f);
+        IM_CHECK(ctx->ItemExists("##value_temperature"));
+        ctx->ItemClick("##one_temperature");
+        ctx->Yield(2);
+        IM_CHECK(!form.value_temperature);
+      },
+      {}, with_fastcot());
 }
 
 TEST(SetupReasoning, checkbox_drops_approximate_tokens) {

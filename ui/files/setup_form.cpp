@@ -471,8 +471,7 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
     return info->title + ": " + why;
-  const bool sampled =
-      form.mode == SetupMode::Tree && (asked.temperature > 0 || asked.value_temperature > 0);
+  const bool sampled = form.mode == SetupMode::Tree && asked.samples();
   return why_not_with(catalog, *info, asked.decoder, form.mode,
                       sampled && form.sampling == engine::kRejection);
 }

@@ -57,7 +57,11 @@ struct ReasoningForm {
   bool drop_approximate = false;  // leave FastCoT's unverified tokens out of the answer's prompt
   int n_actions = 6;              // number of actions of the plans; 0: any
   int depth = 1, n_thoughts = 3, beam = 1;
-  float temperature = 1, value_temperature = 0;  // for thoughts; for replies that value them
+  float temperature = 1;                   // of the thoughts
+  std::optional<float> value_temperature;  // of the texts that value them; unset: `temperature`
+
+  /// Returns true if texts of a tree are sampled.
+  bool samples() const { return temperature > 0 || value_temperature.value_or(0) > 0; }
 };
 
 /// Everything that Setup describes.

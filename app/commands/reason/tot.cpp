@@ -79,7 +79,7 @@ void take_defaults(const TotOptions& options,
 bool search_is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
   engine::Sampling values = settings.thoughts;
-  values.temperature = settings.value_temperature;
+  values.temperature = settings.temperature_of_values();
   return engine::is_lossless(decoder, settings.options, settings.thoughts) &&
          engine::is_lossless(decoder, settings.options, values);
 }
@@ -179,6 +179,7 @@ json json_of(const engine::TotReport& report,
                    {"thoughts", settings.n_thoughts},
                    {"beam", settings.beam},
                    {"temperature", settings.thoughts.temperature},
+                   {"value_temperature", settings.temperature_of_values()},
                    {"seed", options.seed},
                    {"n", report.items.size()},
                    {"n_correct", report.n_correct()},

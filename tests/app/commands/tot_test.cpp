@@ -88,6 +88,12 @@ TEST_F(CliTot, model_defaults_set_the_sampling_of_thoughts) {
   EXPECT_EQ(temperature("--defaults model"), 1.0f) << "greedy decoding writes equal thoughts";
 }
 
+TEST_F(CliTot, evaluations_follow_the_temperature_of_thoughts) {
+  const std::string ask = "reason tot --count 1 --depth 1 --thoughts 1 --temperature 0.5";
+  EXPECT_EQ(document(ask)["value_temperature"], 0.5);
+  EXPECT_EQ(document(ask + " --value-temperature 0")["value_temperature"], 0);
+}
+
 TEST_F(CliTot, an_item_holds_all_generations_in_search_order) {
   const json found = document("reason tot --count 2 --depth 1 --thoughts 2");
   int n_tokens = 0, n_steps = 0;

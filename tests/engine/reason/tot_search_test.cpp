@@ -173,18 +173,39 @@ TEST(TotSearch, a_prompt_contains_only_its_own_chain) {
             problem + "Step 1: There are 4 cups.\nStep 2: There are 4 keys.\nEvaluation:");
 }
 
-TEST(TotSearch, thoughts_have_their_own_seeds_the_rest_is_greedy) {
+/// The temperature of each request of a search, by prompt id.
+std::map<std::string, float> temperatures(const TotSettings& settings) {
   Scripted scheduler(two_levels());
+  found_by(scheduler, sums(), settings);
+  std::map<std::string, float> found;
+  for (const auto& [id, request] : scheduler.requests_by_id)
+    found[id] = request.run.sampling.temperature;
+  return found;
+}
+
+TEST(TotSearch, evaluations_have_the_temperature_of_thoughts) {
   TotSettings settings = settings_for("arith.jsonl", 2, 2, 2);
   settings.thoughts.temperature = 0.7f;
+  for (const auto& [id, temperature] : temperatures(settings))
+    EXPECT_FLOAT_EQ(temperature, id.ends_with("/final") ? 0 : 0.7f) << id;
+  settings.value_temperature = 0.2f;
+  for (const auto& [id, temperature] : temperatures(settings))
+    EXPECT_FLOAT_EQ(temperature, id.ends_with("/final")   ? 0
+                                 : id.ends_with("/value") ? 0.2f
+                                                          : 0.7f)
+        << id;
+  settings.value_temperature = 0;
+  EXPECT_EQ(temperatures(settings).at("q/1/value"), 0);
+}
+
+TEST(TotSearch, every_text_has_its_own_seed) {
+  Scripted scheduler(two_levels());
+  TotSettings settings = settings_for("arith.jsonl", 2, 2, 2);
   settings.thoughts.seed = 5;
   found_by(scheduler, sums(), settings);
   std::set<std::uint64_t> seeds;
-  for (const auto& [id, request] : scheduler.requests_by_id) {
+  for (const auto& [id, request] : scheduler.requests_by_id)
     seeds.insert(request.run.sampling.seed);
-    const bool thought = id.ends_with("/question") || id.ends_with("/answer");
-    EXPECT_FLOAT_EQ(request.run.sampling.temperature, thought ? 0.7f : 0) << id;
-  }
   EXPECT_EQ(scheduler.requests_by_id.size(), 19u);
   EXPECT_EQ(seeds.size(), 19u);
   Scripted other(two_levels());

@@ -333,9 +333,14 @@ void tree_sampling_part(SetupForm& form) {
   constexpr float kHighest = 1.5f;  // the handle at the initial 1 does not cover the number
   temperature_row("temperature", "##temperature", asked.temperature, kHighest,
                   "temperature of the thoughts; at 0 all thoughts of a node are equal");
-  temperature_row("value temperature", "##value_temperature", asked.value_temperature, kHighest,
-                  "temperature of the replies that value a thought");
-  if (asked.temperature > 0 || asked.value_temperature > 0) mode_of_sampling_row(form);
+  row_label("one temperature", "texts that value a thought have the temperature of the thoughts");
+  bool same = !asked.value_temperature;
+  if (tick("##one_temperature", same))
+    asked.value_temperature = same ? std::nullopt : std::optional(asked.temperature);
+  if (asked.value_temperature)
+    temperature_row("value temperature", "##value_temperature", *asked.value_temperature, kHighest,
+                    "temperature of the texts that value a thought");
+  if (asked.samples()) mode_of_sampling_row(form);
   seed_row(form);
   held_row(form);
 }
