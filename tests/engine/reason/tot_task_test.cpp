@@ -101,6 +101,20 @@ TEST(TotPrompts, slots_of_bundled_prompts_are_all_known) {
   }
 }
 
+// SEED's evaluators write a score and an explanation, 128 tokens at most.
+TEST(TotPrompts, evaluations_have_room_for_an_explanation) {
+  for (const TotTaskInfo& info : tot_tasks()) {
+    int n = 0;
+    for (const TotPrompt& prompt : read_tot_prompts(kPrompts + info.prompts)) {
+      if (prompt.use != TotPrompt::Use::Value) continue;
+      EXPECT_EQ(prompt.max_tokens, 128) << info.name;
+      EXPECT_EQ(prompt.stop_texts, std::vector<std::string>{"\n\n"}) << info.name;
+      n++;
+    }
+    EXPECT_GT(n, 0) << info.name;
+  }
+}
+
 TEST(TotPrompts, a_capital_slot_gives_a_capital_letter) {
   const Slots slots = {{"action", "pick it up"}, {"i", "3"}};
   EXPECT_EQ(fill_template("{i}: {Action}. {action} {} {1} {", slots),
