@@ -213,6 +213,8 @@ struct TotOptions : ReasonOptions {
   float temperature = 1;
   std::optional<float> value_temperature;  // unset: as `temperature`
   bool temperature_given = false;          // --temperature was given
+  std::string value_source;                // --value; empty: as TotSettings
+  bool evaluate_states = false;            // measure the state evaluator instead of searching
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
 };

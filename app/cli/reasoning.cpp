@@ -4,6 +4,7 @@
 #include "app/cli/subcommands.h"
 #include "engine/event/reasoning_bounds.h"
 #include "engine/event/run_rules.h"
+#include "engine/reason/state_value.h"
 
 namespace app {
 namespace {
@@ -157,6 +158,17 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
                 "temperature of the evaluations (default: that of the thoughts)")
       ->check(real_number(0))
       ->group("Sampling");
+  c->add_option(
+       "--value", o.value_source,
+       "value of a thought. written: the score in its evaluation; expected: the mean of the scores "
+       "by their "
+       "probabilities; likelihood: the probability of the thought's tokens (default: likelihood)")
+      ->check(one_of(engine::value_source_names()))
+      ->group("Tree");
+  c->add_flag("--evaluate-states", o.evaluate_states,
+              "evaluate --count states that are known to be good or bad (arith, blocks, write) and "
+              "print how well "
+              "each kind of value separates them");
   c->add_option("--seed", o.seed, "seed of the tree; the seed of each text is derived from it")
       ->transform(seed_number())
       ->capture_default_str()

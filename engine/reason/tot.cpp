@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/data/arith/answers.h"
 #include "engine/data/random.h"
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
@@ -45,13 +44,14 @@ void add_run(TotCost& cost, const RunResult& result, const RunRequest& request) 
 struct Generated {
   RunId run = 0;
   std::string text;
+  Sequence end;  // the prompt and the text
 };
 
 /// The search for one question: breadth-first search over thoughts (Yao et al. 2023, algorithm 1).
 class Search {
  public:
   Search(Scheduler& scheduler,
-         const Model& model,
+         Model& model,
          const Record& record,
          const TotSettings& settings,
          const SchedulerWatch& watch,
@@ -132,11 +132,7 @@ class Search {
   }
 
   std::vector<const TotPrompt*> prompts(Use use, int depth) const {
-    std::vector<const TotPrompt*> fitting;
-    for (const TotPrompt& prompt : settings_.prompts)
-      if (prompt.use == use && (prompt.depth == 0 || prompt.depth == depth))
-        fitting.push_back(&prompt);
-    return fitting;
+    return prompts_for(settings_.prompts, use, depth);
   }
 
   std::vector<int> propose_thoughts(int depth, const std::vector<int>& beam) {
@@ -200,7 +196,7 @@ class Search {
     for (std::size_t i = 0; i < waiting.size(); i++) {
       ThoughtValued valued{.t = now_ns(), .search = id_, .node = waiting[i]};
       if (written[i]) {
-        const auto score = read_score(written[i]->text);
+        const auto score = value_written(*scores.front(), waiting[i], *written[i]);
         valued.by = written[i]->run;
         valued.value = score.value_or(0);
         valued.read = score.has_value();
@@ -209,6 +205,19 @@ class Search {
       node(waiting[i]).valued = valued;
       push(valued);
     }
+  }
+
+  std::optional<double> value_written(const TotPrompt& prompt,
+                                      int index,
+                                      const Generated& written) {
+    const Nanoseconds start = now_ns();
+    const auto filled = evaluation_prompt(prompt, slots_at(index), node(index).parts);
+    const auto value = state_value(settings_.value_source, model_, *model_.tokenizer(),
+                                   {filled, written.end, written.text, reading()});
+    const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+    item_.values.seconds += seconds;
+    item_.values.wall_seconds += seconds;
+    return value;
   }
 
   /// Selects the best candidates. Writes the state after each selected thought; if that text cannot be
@@ -288,10 +297,15 @@ class Search {
   std::string prompt_text(const TotPrompt& prompt, int index) const {
     if (prompt.use == Use::Answer)
       return fill_template(prompt.text, task_.slots(record_, chain_to(index)));
+    return fill_template(prompt.text, slots_at(index));
+  }
+  /// The slots of the task before a thought, and the thought's parts.
+  Slots slots_at(int index) const {
     Slots slots = task_.slots(record_, chain_to(node(index).parent));
     for (const auto& [part, text] : node(index).parts) slots[part] = text;
-    return fill_template(prompt.text, slots);
+    return slots;
   }
+  TextReading reading() const { return {.symbols = !settings_.no_special}; }
 
   /// Every text has its own seed, which does not depend on other runs or on the decoder.
   Sampling sampling_of(const TotPrompt& prompt, int index, const std::string& what) const {
@@ -312,8 +326,7 @@ class Search {
     run.prompt_id = record_.id + "/" + std::to_string(index) + "/" + what;
     run.prompt = prompt_text(prompt, index);
     run.no_special = settings_.no_special;
-    run.prompt_tokens =
-        model_.tokenizer()->encode(run.prompt, TextReading{.symbols = !run.no_special});
+    run.prompt_tokens = model_.tokenizer()->encode(run.prompt, reading());
     const int n = static_cast<int>(run.prompt_tokens.size());
     if (n >= model_.max_seq_len()) {
       if (node(index).parent > 0 || prompt.use != Use::Thought) return std::nullopt;
@@ -358,7 +371,7 @@ class Search {
       if (on_progress_) on_progress_(progress_);
     };
     const Nanoseconds start = now_ns();
-    const auto completions = scheduler_.run(requests, watch);
+    auto completions = scheduler_.run(requests, watch);
     cost.wall_seconds += static_cast<double>(now_ns() - start) * 1e-9;
     stopped_ = completions.size() < requests.size();
     for (std::size_t i = 0; i < completions.size(); i++) {
@@ -366,14 +379,16 @@ class Search {
       add_run(cost, result, requests[i].run);
       item_.text += result.text + "\n";
       stopped_ |= result.stop_reason == "stopped";
-      if (!stopped_) written[places[i]] = {next_run_ + static_cast<RunId>(i), result.text};
+      if (!stopped_)
+        written[places[i]].emplace(Generated{next_run_ + static_cast<RunId>(i), result.text,
+                                             std::move(completions[i].end)});
     }
     next_run_ += static_cast<RunId>(requests.size());
     return written;
   }
 
   Scheduler& scheduler_;
-  const Model& model_;
+  Model& model_;
   const TotTask& task_;
   const Record& record_;
   const TotSettings& settings_;
@@ -430,7 +445,7 @@ std::string text_of(const Thought& thought, std::span<const TotPrompt> prompts, 
 }
 
 TotReport search(Scheduler& scheduler,
-                 const Model& model,
+                 Model& model,
                  std::span<const Record> questions,
                  const TotSettings& settings,
                  const SchedulerWatch& watch,

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/reason/state_value.h"
 #include "engine/reason/tot_prompts.h"
 #include "engine/reason/tot_task.h"
 #include "engine/run/scheduler.h"
@@ -28,10 +29,11 @@ struct TotSettings {
   /// The sampling of thoughts. The seed of each text is a hash of this seed, the question and the node.
   Sampling thoughts = {.temperature = 1};
   std::optional<float> value_temperature;  // of evaluations; unset: that of the thoughts
-  int depth = 4;                           // T: maximum number of levels
-  int n_thoughts = 3;                      // n: thoughts for each node
-  int beam = 1;                            // b: thoughts that stay on each level
-  bool no_special = false;                 // reads names of control symbols in a prompt as text
+  ValueSource value_source = ValueSource::Likelihood;
+  int depth = 4;            // T: maximum number of levels
+  int n_thoughts = 3;       // n: thoughts for each node
+  int beam = 1;             // b: thoughts that stay on each level
+  bool no_special = false;  // reads names of control symbols in a prompt as text
   std::vector<TotPrompt> prompts;
 
   /// The temperature of evaluations.
@@ -118,7 +120,7 @@ std::string text_of(const Thought& thought,
 /// @throws Error(BadInput)  if a question does not fit the model's context, or a prompt has a slot
 ///                          that its task does not fill
 TotReport search(Scheduler& scheduler,
-                 const Model& model,
+                 Model& model,
                  std::span<const Record> questions,
                  const TotSettings& settings,
                  const SchedulerWatch& watch = {},

@@ -75,6 +75,16 @@ std::vector<TotPrompt> read_tot_prompts(const std::string& path) {
   return prompts;
 }
 
+std::vector<const TotPrompt*> prompts_for(std::span<const TotPrompt> prompts,
+                                          TotPrompt::Use use,
+                                          int depth) {
+  std::vector<const TotPrompt*> fitting;
+  for (const TotPrompt& prompt : prompts)
+    if (prompt.use == use && (prompt.depth == 0 || prompt.depth == depth))
+      fitting.push_back(&prompt);
+  return fitting;
+}
+
 std::string fill_template(std::string_view text, const Slots& slots) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,11 @@ struct TotPrompt {
 ///              only
 /// @throws Error(BadInput)  "file:line: .." for a malformed line, or if there is no line for thoughts
 std::vector<TotPrompt> read_tot_prompts(const std::string& path);
+
+/// The prompts of one kind for thoughts of a level, in the order of the file.
+std::vector<const TotPrompt*> prompts_for(std::span<const TotPrompt> prompts,
+                                          TotPrompt::Use use,
+                                          int depth);
 
 /// Replaces the slots of a template; "{Action}" gives the slot `action` with a capital first letter.
 /// Braces around anything but letters and "_" stay.

@@ -13,7 +13,7 @@ namespace engine {
 
 /// The inputs of one reasoning command.
 struct ReasoningSite {
-  const Model& target;
+  Model& target;
   Scheduler& scheduler;
   SchedulerWatch watch;       // the event stream and its next run id; the reasoner sets `ended`
   SearchId first_search = 1;  // the stream's next search id

@@ -29,7 +29,7 @@ class ReasonRun {
   ReasonRun(const ReasonOptions& options, const engine::OptionValues& set);
 
   /// The target model.
-  const engine::Model& target() const { return *models_.target.model; }
+  engine::Model& target() const { return *models_.target.model; }
   /// Settings of the target's generation_config.json.
   const engine::GenerationDefaults& defaults() const { return models_.target.files.generation; }
   /// Runs the completions.

@@ -11,11 +11,13 @@
 #include "app/commands/reason/questions.h"
 #include "app/commands/reason/run.h"
 #include "app/commands/report.h"
+#include "engine/base/table.h"
 #include "engine/base/text.h"
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/reason/early_stop.h"
+#include "engine/reason/known_states.h"
 #include "engine/reason/questions.h"
 #include "engine/reason/tot.h"
 
@@ -27,6 +29,12 @@ using engine::TotItem;
 using engine::TotNode;
 using nlohmann::json;
 
+engine::QuestionRange range_of_tree(const TotOptions& options) {
+  engine::QuestionRange range = range_of(options);
+  if (range.level == 0) range.level = engine::tot_task_info(options.task).level;
+  return range;
+}
+
 std::vector<engine::Record> questions_of(const TotOptions& options) {
   if (auto records = records_of_file(options)) {
     auto questions = engine::tot_questions_of(std::move(*records), options.n_actions);
@@ -34,9 +42,7 @@ std::vector<engine::Record> questions_of(const TotOptions& options) {
       questions.resize(static_cast<std::size_t>(options.count));
     return questions;
   }
-  const engine::TotTaskInfo& info = engine::tot_task_info(options.task);
-  engine::QuestionRange range = range_of(options);
-  if (range.level == 0) range.level = info.level;
+  const engine::QuestionRange range = range_of_tree(options);  // refuses an unknown task first
   return engine::tot_questions(options.task, range, options.n_actions, data_dir_of(options));
 }
 
@@ -49,6 +55,8 @@ engine::TotSettings settings_of(const TotOptions& options) {
   settings.thoughts.seed = options.seed;
   settings.thoughts.mode = engine::sampling_mode(options.sampling);
   settings.value_temperature = options.value_temperature;
+  if (!options.value_source.empty())
+    settings.value_source = engine::value_source(options.value_source);
   settings.depth = options.depth > 0 ? options.depth : info.depth;
   settings.n_thoughts = options.n_thoughts;
   settings.beam = options.beam;
@@ -180,6 +188,7 @@ json json_of(const engine::TotReport& report,
                    {"beam", settings.beam},
                    {"temperature", settings.thoughts.temperature},
                    {"value_temperature", settings.temperature_of_values()},
+                   {"value", engine::name_of(settings.value_source)},
                    {"seed", options.seed},
                    {"n", report.items.size()},
                    {"n_correct", report.n_correct()},
@@ -197,7 +206,7 @@ json json_of(const engine::TotReport& report,
 /// evaluation.
 std::string shown_value(const TotNode& node) {
   if (!node.valued) return "-";
-  return node.valued->read ? fmt::format("{:g}", node.valued->value) : "?";
+  return node.valued->read ? fmt::format("{:.3g}", node.valued->value) : "?";
 }
 
 /// One line per thought below its parent: its number, value, status and text.
@@ -270,12 +279,91 @@ std::string summary_of(const engine::TotReport& report,
   return text;
 }
 
+/// The values of good and of bad states, by one source.
+struct ValuesByTruth {
+  std::vector<double> good, bad;
+  int n_unread = 0;  // states without a value; they count as 0, as in a search
+
+  void add(const std::optional<double>& value, bool is_good) {
+    (is_good ? good : bad).push_back(value.value_or(0));
+    n_unread += !value;
+  }
+  static double mean(const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+  }
+};
+
+json state_json(const engine::JudgedState& state) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? json(*value) : json(nullptr);
+  };
+  return {{"id", state.id},
+          {"good", state.good},
+          {"evaluation", state.text},
+          {"written", number(state.written)},
+          {"expected", number(state.expected)},
+          {"likelihood", number(state.likelihood)}};
+}
+
+int evaluate_states(const TotOptions& options, const engine::OptionValues& set) {
+  const auto states = engine::known_states(options.task, range_of_tree(options));
+  engine::TotSettings settings = settings_of(options);
+  ReasonRun run(options, set);
+  take_defaults(options, run.defaults(), settings.thoughts);
+  ProgressLine line("evaluate");
+  engine::SchedulerWatch watch = run.watch();
+  watch.ended = [&](int done, int n) { line.show(done, n, "states"); };
+  const auto judged =
+      engine::evaluate_states(run.scheduler(), run.target(), states, settings, watch);
+  line.finish();
+  std::map<std::string, ValuesByTruth> by_source;
+  json items = json::array();
+  for (const engine::JudgedState& state : judged) {
+    by_source["written"].add(state.written, state.good);
+    by_source["expected"].add(state.expected, state.good);
+    by_source["likelihood"].add(state.likelihood, state.good);
+    items.push_back(state_json(state));
+  }
+  const auto n_good = std::ranges::count(judged, true, &engine::JudgedState::good);
+  json values = json::object();
+  std::vector<std::vector<std::string>> rows = {
+      {"value", "AUC", "mean of good", "mean of bad", "unread"}};
+  for (const std::string& source : engine::value_source_names()) {
+    const ValuesByTruth& found = by_source[source];
+    const auto auc = engine::area_under_curve(found.good, found.bad);
+    const double good = found.mean(found.good), bad = found.mean(found.bad);
+    values[source] = {{"auc", auc ? json(*auc) : json(nullptr)},
+                      {"mean_good", good},
+                      {"mean_bad", bad},
+                      {"unread", found.n_unread}};
+    rows.push_back({source, auc ? fmt::format("{:.3f}", *auc) : "-", fmt::format("{:.2f}", good),
+                    fmt::format("{:.2f}", bad), std::to_string(found.n_unread)});
+  }
+  if (!options.json)
+    return run.finish(fmt::format("{}: {} good and {} bad states{}\n", options.task, n_good,
+                                  std::ssize(judged) - n_good,
+                                  judged.size() < states.size() ? ", stopped early" : "") +
+                      engine::aligned_table(rows));
+  json document = {{"task", options.task},
+                   {"n", judged.size()},
+                   {"n_good", n_good},
+                   {"value_temperature", settings.temperature_of_values()},
+                   {"complete", judged.size() == states.size()},
+                   {"values", values},
+                   {"states", items}};
+  run.add_run_info(document);
+  return run.finish(dumped(document));
+}
+
 }  // namespace
 
 int reason_tot(const TotOptions& given) {
   TotOptions options = given;
   const engine::OptionValues set = checked_reason_options(options);
   engine::refuse_early_stop(options.decoder, set);
+  if (options.evaluate_states) return evaluate_states(options, set);
   const std::vector<engine::Record> questions = questions_of(options);
   if (questions.empty())
     throw engine::Error(

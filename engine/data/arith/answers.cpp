@@ -204,7 +204,8 @@ bool begins_range(std::string_view after) {
 
 }  // namespace
 
-std::optional<double> read_score(std::string_view text) {
+std::optional<FoundScore> find_score(std::string_view text) {
+  const char* const first = text.data();
   std::string small(text);
   for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   constexpr std::string_view kWord = "score";
@@ -221,7 +222,12 @@ std::optional<double> read_score(std::string_view text) {
     if (found) found = number_from(text, found->end);
   }
   if (!found || found->value < 0 || found->value > 10) return std::nullopt;
-  return found->value;
+  return FoundScore{found->value, static_cast<std::size_t>(text.data() - first) + found->begin};
+}
+
+std::optional<double> read_score(std::string_view text) {
+  const auto score = find_score(text);
+  return score ? std::optional(score->value) : std::nullopt;
 }
 
 CheckResult check_score(std::string_view text, bool good) {

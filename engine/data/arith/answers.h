@@ -35,9 +35,16 @@ CheckResult check_choice(std::string_view text, std::string_view answer);
 /// Correct if the first "yes" or "no" after the last "answer is" is the answer.
 CheckResult check_yes_no(std::string_view text, std::string_view answer);
 
+/// A score in a text.
+struct FoundScore {
+  double value = 0;       // 0 to 10
+  std::size_t begin = 0;  // byte at which its number begins
+};
 /// The score of an evaluation: the first number after the first word "score", or the number at the
-/// beginning of a text without that word. Reads 8 from "8/10", "8 out of 10" and "from 1 to 10: 8".
+/// beginning of a text without that word. Finds 8 in "8/10", "8 out of 10" and "from 1 to 10: 8".
 /// @return  nothing if there is no score, or it is outside 0..10
+std::optional<FoundScore> find_score(std::string_view text);
+/// The value of find_score().
 std::optional<double> read_score(std::string_view text);
 
 /// Correct if the score is above 5 for a good step, or 1 to 5 for a bad one.

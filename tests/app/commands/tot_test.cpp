@@ -94,6 +94,43 @@ TEST_F(CliTot, evaluations_follow_the_temperature_of_thoughts) {
   EXPECT_EQ(document(ask + " --value-temperature 0")["value_temperature"], 0);
 }
 
+TEST_F(CliTot, values_come_from_the_chosen_source) {
+  const std::string ask = "reason tot --count 1 --depth 1 --value ";
+  std::set<json> values;
+  for (const char* source : {"written", "expected", "likelihood"}) {
+    const json found = document(ask + source);
+    EXPECT_EQ(found["value"], source);
+    json all = json::array();
+    for (const json& node : found["items"][0]["nodes"]) all.push_back(node["value"]);
+    values.insert(all);
+  }
+  EXPECT_EQ(values.size(), 3u);
+  expect_refused(ask + "votes", 2, {"--value", "votes", "likelihood"});
+}
+
+TEST_F(CliTot, the_state_evaluator_is_measured_on_known_states) {
+  const std::string ask = "reason tot --evaluate-states --count 12 --batch 4";
+  const json found = document(ask);
+  EXPECT_EQ(found["n"], 12);
+  EXPECT_EQ(found["complete"], true);
+  std::vector<double> good, bad;
+  for (const json& state : found["states"])
+    (state["good"].get<bool>() ? good : bad).push_back(state["likelihood"].get<double>());
+  EXPECT_EQ(found["n_good"], good.size());
+  ASSERT_FALSE(good.empty());
+  ASSERT_FALSE(bad.empty());
+  double wins = 0;
+  for (const double g : good)
+    for (const double b : bad) wins += g > b ? 1 : g == b ? 0.5 : 0;
+  EXPECT_NEAR(found["values"]["likelihood"]["auc"].get<double>(),
+              wins / static_cast<double>(good.size() * bad.size()), 1e-12);
+  const Outcome words = run(ask);
+  ASSERT_EQ(words.code, 0) << words.err;
+  EXPECT_NE(words.out.find("good and"), std::string::npos) << words.out;
+  EXPECT_EQ(lines(words.out), 5) << words.out;
+  expect_refused("reason tot --evaluate-states --task gsm8k", 2, {"gsm8k", "arith, blocks, write"});
+}
+
 TEST_F(CliTot, an_item_holds_all_generations_in_search_order) {
   const json found = document("reason tot --count 2 --depth 1 --thoughts 2");
   int n_tokens = 0, n_steps = 0;

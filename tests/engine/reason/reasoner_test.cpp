@@ -85,7 +85,7 @@ struct Direct {
     events.push(describe(models.target));
     if (models.draft) events.push(describe(*models.draft));
   }
-  const Model& target() const { return *models.target.model; }
+  Model& target() const { return *models.target.model; }
   Timeline timeline() const {
     Timeline all;
     for (const Event& event : events.events) all.apply(event);

@@ -89,6 +89,7 @@ TotSettings settings_for(const std::string& file, int depth, int n_thoughts, int
   settings.depth = depth;
   settings.n_thoughts = n_thoughts;
   settings.beam = beam;
+  settings.value_source = ValueSource::Written;
   return settings;
 }
 
