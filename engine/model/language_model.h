@@ -130,6 +130,9 @@ struct StepOutput {
   std::vector<float> row_p;
   VerifyResult verify_result;  // of the item's verify_request
   DrawnCandidates drawn;       // of the item's draw. `picked` then has no choices
+  /// Time in which tokens were chosen from the logits, a part of the forward, divided among its items by rows. On a
+  /// GPU only the host's part. 0: not measured.
+  std::int64_t choice_ns = 0;
   int vocab_size = 0;
 
   /// [n_top] the row's tokens in `top`.

@@ -5,6 +5,7 @@
 //                         added as it is. The embeddings are divided by m, and the eps of norms of the stream by m^2:
 //                         such a norm of x / m equals the norm of x
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -201,11 +202,17 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   if (plan_.n_picked() == 0 && (!wants.hidden || in_blocks_)) device_.skip_graph_cache();
 
   kernels::BatchedDownloads downloads(device_);
+  using Clock = std::chrono::steady_clock;
+  const auto requested = Clock::now();
   outputs_.request(items, wants, plan_, a_.logits.f32(), a_.normed.f32(), outputs);
+  const auto request_time = Clock::now() - requested;
   taps_.download();
   downloads.finish();
+  const auto arrived = Clock::now();
   outputs_.collect(items, wants, plan_, outputs);
+  const std::chrono::nanoseconds choice = request_time + (Clock::now() - arrived);
   for (std::size_t i = 0; i < items.size(); i++) {
+    outputs[i].choice_ns = choice.count() * items[i].tree->n_rows() / plan_.n_rows();
     if (items[i].attention_of >= 0 && items[i].pick_rows)
       outputs[i].attention = taps_.weights_of(i, items[i], plan_);
     paged(items[i].cache).set_staged(plan_.row_begin(i), items[i].tree->parent, in_blocks_);

@@ -167,6 +167,12 @@ class ChainOfThought {
     finish(prompts, items);
   }
 
+  static void add_times(CotItem& item, const RunResult& result) {
+    item.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
+    item.prefill_seconds += result.prefill_ms * 1e-3;
+    item.times += result.times;
+  }
+
   /// Fills an item from the run of the rationale. If the rationale contains the trigger, the text
   /// after it is the answer, which the token limit may have truncated.
   static CotItem item_of(const RunResult& result, const Question& question) {
@@ -178,7 +184,7 @@ class ChainOfThought {
     item.text = result.text;
     item.n_steps = result.n_steps;
     item.n_tokens = static_cast<int>(result.tokens.size());
-    item.seconds = (result.prefill_ms + result.decode_ms) * 1e-3;
+    add_times(item, result);
     item.stop_reason = result.stop_reason;
     item.counts = result.counts;
     if (has_trigger(item))
@@ -231,7 +237,7 @@ class ChainOfThought {
       item.text += result.text;
       item.n_steps += result.n_steps;
       item.n_tokens += static_cast<int>(result.tokens.size());
-      item.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
+      add_times(item, result);
       item.correct = is_right_answer(questions_[items[i]].record, item.answer);
       answered_[items[i]] = result.stop_reason != "stopped";
     }
@@ -258,6 +264,18 @@ int CotReport::n_correct() const {
 double CotReport::seconds() const {
   double sum = 0;
   for (const CotItem& item : items) sum += item.seconds;
+  return sum;
+}
+
+double CotReport::prefill_seconds() const {
+  double sum = 0;
+  for (const CotItem& item : items) sum += item.prefill_seconds;
+  return sum;
+}
+
+StepTimes CotReport::times() const {
+  StepTimes sum;
+  for (const CotItem& item : items) sum += item.times;
   return sum;
 }
 

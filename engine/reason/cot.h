@@ -38,24 +38,28 @@ struct CotItem {
   std::string expected;  // the right answer
   std::string answer;    // the model's text after the trigger
   bool correct = false;
-  std::string exact;        // the exact text of the rationale
-  std::string approximate;  // the approximate text that the answer's prompt contains after it
-  std::string text;         // all generated text in order: exact, approximate, trigger, answer
-  int n_steps = 0;          // target steps of rationale and answer
-  int n_tokens = 0;         // exact tokens of rationale and answer
-  int n_approximate = 0;    // tokens of `approximate`
-  double seconds = 0;       // compute time of both runs, including prefill
-  std::string stop_reason;  // of the rationale
+  std::string exact;           // the exact text of the rationale
+  std::string approximate;     // the approximate text that the answer's prompt contains after it
+  std::string text;            // all generated text in order: exact, approximate, trigger, answer
+  int n_steps = 0;             // target steps of rationale and answer
+  int n_tokens = 0;            // exact tokens of rationale and answer
+  int n_approximate = 0;       // tokens of `approximate`
+  double seconds = 0;          // compute time of both runs, including prefill
+  double prefill_seconds = 0;  // the prefills of both runs
+  StepTimes times;             // the parts of the rest of `seconds`
+  std::string stop_reason;     // of the rationale
   std::map<std::string, std::int64_t> counts;  // of the rationale's run
 };
 
 /// The result of answer().
 struct CotReport {
   std::vector<CotItem> items;
-  int n_shots = 0;         // few-shot examples before each question
-  bool complete = true;    // false: stopped early; `items` has the finished questions
-  int n_correct() const;   ///< right answers
-  double seconds() const;  ///< compute time of all items
+  int n_shots = 0;                 // few-shot examples before each question
+  bool complete = true;            // false: stopped early; `items` has the finished questions
+  int n_correct() const;           ///< right answers
+  double seconds() const;          ///< compute time of all items
+  double prefill_seconds() const;  ///< prefills of all items
+  StepTimes times() const;         ///< parts of the other compute time
   /// Right answers over items; 0 without items.
   double accuracy() const {
     return items.empty() ? 0 : static_cast<double>(n_correct()) / static_cast<double>(items.size());

@@ -49,12 +49,12 @@ Completion CompletionJob::complete(EventSink* events, ScheduleTotals& totals) {
   totals.n_tokens += std::ssize(result.tokens);
   totals.prefill += prefill;
   totals.draft_prefill += draft_prefill;
-  totals.target_busy += lane.compute_ns - lane.propose_ns;
-  totals.draft_busy += lane.propose_ns;
+  totals.target_busy += lane.compute_ns - lane.times.propose;
+  totals.draft_busy += lane.times.propose;
   totals.n_runs++;
   totals.n_steps += lane.n_steps;
   if (draft_depth(*lane.options) != 0) {
-    totals.drafting += lane.propose_ns;
+    totals.drafting += lane.times.propose;
     totals.n_drafts += lane.n_drafted;
     totals.n_depth += full_path_tokens(*lane.options, lane.n_steps, lane.decoder->counts());
   }

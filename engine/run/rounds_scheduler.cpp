@@ -225,7 +225,7 @@ class JobRounds final : public RoundsWork {
 
   static Nanoseconds target_compute(std::span<Lane* const> lanes) {
     Nanoseconds sum = 0;
-    for (const Lane* lane : lanes) sum += lane->compute_ns - lane->propose_ns;
+    for (const Lane* lane : lanes) sum += lane->compute_ns - lane->times.propose;
     return sum;
   }
 

@@ -266,6 +266,7 @@ RunResult result_of(const Lane& lane,
   result.n_rows = lane.n_rows;
   result.prefill_ms = prefill_ms;
   result.decode_ms = static_cast<double>(lane.compute_ns) * 1e-6;
+  result.times = lane.times;
   result.metrics = metrics_of(lane);
   result.counts = counts_of(lane);
   return result;

@@ -71,6 +71,7 @@ struct RunResult {
   std::int64_t n_rows = 0;
   double prefill_ms = 0;
   double decode_ms = 0;
+  StepTimes times;  // the parts of decode_ms
   std::map<std::string, double> metrics;
   std::map<std::string, std::int64_t> counts;  // the metrics that add up over runs
   std::optional<bool> identical_to_ar;         // unset: not compared

@@ -86,6 +86,15 @@ double share(std::int64_t part, std::int64_t of) {
   return static_cast<double>(part) / static_cast<double>(of);
 }
 
+/// The parts of the compute time, seconds.
+json time_split_json(const engine::CotReport& report) {
+  const engine::StepTimes times = report.times();
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+  return {{"prefill", report.prefill_seconds()}, {"propose", seconds(times.propose)},
+          {"forward", seconds(times.forward)},   {"choice", seconds(times.choice)},
+          {"verify", seconds(times.verify)},     {"commit", seconds(times.commit)}};
+}
+
 json json_of(const engine::CotReport& report, const CotOptions& options) {
   const std::map<std::string, std::int64_t> sums = summed(report);
   std::int64_t n_tokens = 0;
@@ -121,11 +130,26 @@ json json_of(const engine::CotReport& report, const CotOptions& options) {
                    {"acceptance_rate", proposed != sums.end() && proposed->second > 0
                                            ? json(share(sums.at("accepted"), proposed->second))
                                            : json(nullptr)},
+                   {"time_split", time_split_json(report)},
                    {"metrics", json::object()},
                    {"complete", report.complete},
                    {"items", items}};
   for (const auto& [name, n] : sums) document["metrics"][name] = n;
   return document;
+}
+
+/// One line: the shares of the compute time.
+std::string time_split_text(const engine::CotReport& report) {
+  const engine::StepTimes times = report.times();
+  const double all = report.seconds();
+  if (all <= 0) return "";
+  const auto percent = [&](std::int64_t ns) { return static_cast<double>(ns) * 1e-7 / all; };
+  return fmt::format(
+      "time: prompts {:.1f} %, forwards {:.1f} %, choice of tokens {:.1f} %, proposals {:.1f} %, "
+      "verification "
+      "{:.1f} %, KV cache and bookkeeping {:.1f} %\n",
+      100 * report.prefill_seconds() / all, percent(times.forward), percent(times.choice),
+      percent(times.propose), percent(times.verify), percent(times.commit));
 }
 
 std::string summary_of(const engine::CotReport& report, const CotOptions& options) {
@@ -157,6 +181,7 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
         100 * share(sums.at("first_hits"), std::max(std::int64_t{1}, sums.at("windows"))),
         100 * share(sums.at("guesses_in_text"), slots->second),
         100 * share(sums.at("text_in_guesses"), slots->second));
+  text += time_split_text(report);
   if (!report.complete) text += "stopped early\n";
   return text;
 }

@@ -174,6 +174,15 @@ struct Stepper::Notes {
   Nanoseconds forward = 0, verify = 0, commit = 0;
 };
 
+StepTimes& StepTimes::operator+=(const StepTimes& more) {
+  propose += more.propose;
+  forward += more.forward;
+  choice += more.choice;
+  verify += more.verify;
+  commit += more.commit;
+  return *this;
+}
+
 bool is_near_tie(const kernels::Picked& picked) {
   return picked.margin < 1e-4f * std::max(1.0f, std::abs(picked.score));
 }
@@ -280,7 +289,11 @@ void Stepper::finish(Lane& lane, Notes& notes) {
   notes.commit = now_ns() - commit_begun;
 
   lane.compute_ns += lane.proposed_ns + notes.forward + notes.verify + notes.commit;
-  lane.propose_ns += lane.proposed_ns;
+  lane.times += {.propose = lane.proposed_ns,
+                 .forward = notes.forward - notes.out.choice_ns,
+                 .choice = notes.out.choice_ns,
+                 .verify = notes.verify,
+                 .commit = notes.commit};
   lane.n_rows += lane.tree.n_rows();
   add_size(
       lane, decision.emitted.size(),

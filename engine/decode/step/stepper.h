@@ -47,6 +47,18 @@ struct SizeSums {
   std::int64_t n_tokens = 0;
 };
 
+/// The parts of the time of a lane's steps, nanoseconds.
+struct StepTimes {
+  std::int64_t propose = 0;  // drafting and guessing
+  std::int64_t forward = 0;  // the target's forward without `choice`
+  std::int64_t choice = 0;   // choosing tokens from logits (StepOutput::choice_ns)
+  std::int64_t verify = 0;   // comparing proposals with choices
+  std::int64_t commit = 0;   // keeping and discarding rows of the KV cache, the decoder's own state
+
+  /// Adds all parts.
+  StepTimes& operator+=(const StepTimes& more);
+};
+
 /// A sequence, its decoder, and the cost of its steps so far.
 struct Lane {
   RunId run = 0;
@@ -61,7 +73,7 @@ struct Lane {
   int n_steps = 0;
   int n_drafted = 0;            // steps in which a draft model or heads ran
   std::int64_t compute_ns = 0;  // time of propose, forward, verify and commit
-  std::int64_t propose_ns = 0;  // time of propose only
+  StepTimes times = {};         // the parts of compute_ns
   std::int64_t n_rows = 0;      // evaluated rows of all steps
   std::int64_t n_proposed = 0;  // guessed or drafted rows
   std::int64_t n_accepted = 0;  // accepted proposals

@@ -315,6 +315,19 @@ TEST_F(Cot, the_bound_is_the_smallest_within_the_tolerance) {
   EXPECT_TRUE(below);
 }
 
+TEST_F(Cot, the_parts_of_the_time_add_up) {
+  const CotReport report = ask(with("fastcot", {{"window", "4"}}), 4);
+  const StepTimes times = report.times();
+  for (const std::int64_t part :
+       {times.propose, times.forward, times.choice, times.verify, times.commit})
+    EXPECT_GT(part, 0);
+  EXPECT_GT(times.forward, times.choice);
+  const std::int64_t steps =
+      times.propose + times.forward + times.choice + times.verify + times.commit;
+  EXPECT_GT(report.prefill_seconds(), 0);
+  EXPECT_NEAR(report.prefill_seconds() + static_cast<double>(steps) * 1e-9, report.seconds(), 1e-6);
+}
+
 TEST_F(Cot, a_stopped_report_is_incomplete) {
   BatchScheduler scheduler(bundled(), 2);
   int n_requested = 0;

@@ -128,8 +128,11 @@ TEST(Stepper, propose_runs_the_draft_and_verify_the_target) {
       EXPECT_EQ(draft.n_forwards, n_draft) << described(job);
     }
     EXPECT_EQ(trace_of(events.events), trace_of(whole.events)) << described(job);
-    EXPECT_GT(lane.propose_ns, 0);
-    EXPECT_LT(lane.propose_ns, lane.compute_ns);
+    EXPECT_GT(lane.times.propose, 0);
+    EXPECT_LT(lane.times.propose, lane.compute_ns);
+    const StepTimes& times = lane.times;
+    EXPECT_EQ(times.propose + times.forward + times.choice + times.verify + times.commit,
+              lane.compute_ns);
   }
 }
 
