@@ -82,9 +82,10 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
                 "maximum number of tokens of a rationale; with --decoder ar this is Truncated-CoT")
       ->transform(within(bounds::kMaxTokens))
       ->capture_default_str();
-  c->add_option("--repetition-penalty", o.repetition_penalty,
-                "above 1: makes tokens less likely that occurred before; the paper uses 1.2, 1 "
-                "suits the bundled models")
+  c->add_option(
+       "--repetition-penalty", o.repetition_penalty,
+       "above 1: makes tokens less likely that occurred before; 1 suits the bundled models, "
+       "--set preset=paper of fastcot sets the paper's 1.2")
       ->check(real_number(0, 100, Low::Excluded))
       ->each([&o](const std::string&) { o.penalty_given = true; })
       ->capture_default_str();

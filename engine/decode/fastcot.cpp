@@ -15,6 +15,7 @@ using Stop = FastCotOptions::Stop;
 // Consecutive iterations in which the probe must see an answer.
 constexpr int kProbePatience = 2;
 constexpr int kPaperWindow = 10;
+constexpr float kPaperPenalty = 1.2f;
 
 /// Counts tokens of `some` that are also in `among`.
 std::int64_t n_found(std::span<const TokenId> some, std::span<const TokenId> among) {
@@ -61,6 +62,8 @@ DecoderInfo FastCotOptions::describe() {
       "rest.";
   info.reference = "Zhang et al. 2023, arXiv:2311.08263";
   info.retired = {"adapt"};
+  info.presets["paper"] = {
+      {"window", std::to_string(kPaperWindow)}, {"filler", "pad"}, {"skip", "true"}};
   return info;
 }
 
@@ -89,6 +92,9 @@ void FastCotOptions::bind(OptionBinder& binder) {
   binder.real("probe_threshold", probe_threshold, 0, 1000,
               "For stop=probe: an answer counts as found if its attention exceeds this many times "
               "the window's mean in two consecutive steps.");
+  binder.choice("preset", preset, {{"none", Preset::None}, {"paper", Preset::Paper}},
+                "'paper' sets the published values: a window of 10 and, in `reason cot`, a "
+                "repetition penalty of 1.2. Options given by name take precedence.");
 }
 
 std::unique_ptr<Decoder> FastCotOptions::make(const DecoderContext& context) const {
@@ -98,6 +104,10 @@ std::unique_ptr<Decoder> FastCotOptions::make(const DecoderContext& context) con
 std::string FastCotOptions::early_stop() const {
   if (stop == Stop::Never) return {};
   return stop == Stop::Bound ? "bound" : "probe";
+}
+
+std::optional<float> FastCotOptions::preset_penalty() const {
+  return preset == Preset::Paper ? std::optional(kPaperPenalty) : std::nullopt;
 }
 
 FastCotDecoder::FastCotDecoder(const DecoderContext& context, const FastCotOptions& options)

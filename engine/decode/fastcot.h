@@ -60,6 +60,7 @@ std::vector<double> attention_score(std::span<const float> attention);
 struct FastCotOptions final : DecoderOptions {
   /// When a run may end early: never, after `bound` steps, or when the probe sees an answer.
   enum class Stop { Never, Bound, Probe };
+  enum class Preset { None, Paper };
 
   std::optional<int> window;  // the paper's c; nullopt is "auto"
   BlockFiller::Fill filler = BlockFiller::Fill::Pad;
@@ -67,12 +68,14 @@ struct FastCotOptions final : DecoderOptions {
   Stop stop = Stop::Never;
   int bound = 64;
   double probe_threshold = 3;
+  Preset preset = Preset::None;
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
   std::string early_stop() const override;
+  std::optional<float> preset_penalty() const override;
   /// The tokens that an early stop leaves approximate must not depend on measured times.
   bool chooses_sizes() const override { return !window && stop == Stop::Never; }
 };

@@ -183,6 +183,8 @@ class DecoderOptions {
   virtual int n_kept_tokens() const { return 0; }
   /// The value of the option `stop` if it can end a run early ("bound", "probe"), else empty.
   virtual std::string early_stop() const { return {}; }
+  /// The repetition penalty of the chosen preset; unset: it has none. Reasoning applies it unless another is given.
+  virtual std::optional<float> preset_penalty() const { return {}; }
 
   /// The decoder that these options belong to.
   const DecoderInfo& info() const { return *info_; }

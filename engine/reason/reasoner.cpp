@@ -8,6 +8,7 @@
 #include "engine/base/input_file.h"
 #include "engine/base/text.h"
 #include "engine/data/text.h"
+#include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/reason/cot.h"
@@ -116,7 +117,9 @@ class ReasoningRun {
     CotSettings settings;
     settings.decoder = command_.decoder.decoder;
     settings.options = command_.decoder.options;
-    settings.sampling.repetition_penalty = command_.repetition_penalty;
+    const auto of_preset = parse_options(settings.decoder, settings.options)->preset_penalty();
+    settings.sampling.repetition_penalty =
+        command_.repetition_penalty == 1 ? of_preset.value_or(1.0f) : command_.repetition_penalty;
     settings.max_tokens = command_.max_tokens;
     settings.keep_approximate = !command_.drop_approximate;
     settings.n_shots = command_.n_shots;

@@ -52,15 +52,18 @@ SelectedQuestions questions_of(const CotOptions& options) {
   return selected;
 }
 
-/// @param model  with --defaults model, its files set the repetition penalty unless the option
-///               does. They set nothing else, because a chain is always greedy
+/// @param model  with --defaults model, its files set the repetition penalty unless the option or the
+///               decoder's preset does. They set nothing else, because a chain is always greedy
 engine::CotSettings settings_of(const CotOptions& options,
                                 const engine::GenerationDefaults& model) {
   engine::CotSettings settings;
   settings.decoder = options.decoder;
   settings.options = options_for(options.decoder, {options.decoder}, options.set);
   settings.sampling.repetition_penalty = options.repetition_penalty;
-  if (options.model.model_defaults && !options.penalty_given && model.repetition_penalty)
+  const auto of_preset = engine::parse_options(options.decoder, settings.options)->preset_penalty();
+  if (!options.penalty_given && of_preset)
+    settings.sampling.repetition_penalty = *of_preset;
+  else if (options.model.model_defaults && !options.penalty_given && model.repetition_penalty)
     settings.sampling.repetition_penalty = *model.repetition_penalty;
   settings.max_tokens = options.max_tokens;
   settings.keep_approximate = !options.drop_approximate;
@@ -95,7 +98,9 @@ json time_split_json(const engine::CotReport& report) {
           {"verify", seconds(times.verify)},     {"commit", seconds(times.commit)}};
 }
 
-json json_of(const engine::CotReport& report, const CotOptions& options) {
+json json_of(const engine::CotReport& report,
+             const CotOptions& options,
+             const engine::CotSettings& settings) {
   const std::map<std::string, std::int64_t> sums = summed(report);
   std::int64_t n_tokens = 0;
   json items = json::array();
@@ -123,6 +128,7 @@ json json_of(const engine::CotReport& report, const CotOptions& options) {
                    {"n", report.items.size()},
                    {"n_correct", report.n_correct()},
                    {"n_shots", report.n_shots},
+                   {"repetition_penalty", settings.sampling.repetition_penalty},
                    {"tokens", n_tokens},
                    {"seconds", seconds},
                    {"tokens_per_second",
@@ -253,12 +259,13 @@ int answer_all(const CotOptions& options,
   ProgressLine line("reason");
   engine::SchedulerWatch watch = run.watch();
   watch.ended = [&](int done, int n) { line.show(done, n, "parts"); };
-  const engine::CotReport report = engine::answer(run.scheduler(), run.target(), questions,
-                                                  settings_of(options, run.defaults()), watch);
+  const engine::CotSettings settings = settings_of(options, run.defaults());
+  const engine::CotReport report =
+      engine::answer(run.scheduler(), run.target(), questions, settings, watch);
   line.finish();
   std::string text;
   if (options.json) {
-    json document = json_of(report, options);
+    json document = json_of(report, options, settings);
     run.add_run_info(document);
     text = dumped(document);
   } else {

@@ -202,6 +202,16 @@ TEST(FastCot, a_window_never_exceeds_the_remaining_tokens) {
   }
 }
 
+TEST(FastCot, the_preset_has_the_published_values) {
+  const OptionValues paper =
+      complete_options(decoder_named("fastcot"), {{"preset", "paper"}, {"window", "4"}});
+  EXPECT_EQ(paper.at("window"), "4") << "given by name";
+  EXPECT_EQ(complete_options(decoder_named("fastcot"), {{"preset", "paper"}}).at("window"), "10");
+  EXPECT_EQ(parse_options("fastcot", {{"preset", "paper"}})->preset_penalty(), 1.2f);
+  EXPECT_FALSE(parse_options("fastcot", {})->preset_penalty());
+  EXPECT_FALSE(parse_options("lookahead", {{"preset", "paper"}})->preset_penalty());
+}
+
 TEST(FastCot, probe_scores_are_relative_to_the_window_mean) {
   const std::vector<float> attention{0.1f, 0.2f, 0.3f, 0.0f};
   const std::vector<double> score = attention_score(attention);
