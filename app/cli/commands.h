@@ -199,7 +199,8 @@ struct CotOptions : ReasonOptions {
   int n_shots = -1, max_tokens = 200;
   float repetition_penalty = 1;
   bool penalty_given = false;  // --repetition-penalty was given
-  bool drop_approximate = false, find_bound = false;
+  bool drop_approximate = false, find_bound = false, reveal = false;
+  std::vector<int> limits;        // of --reveal: steps of a rationale; empty: default ones
   double tolerance = 1;           // percentage points of accuracy
   std::uint64_t sample_seed = 1;  // selects the questions of --find-bound
 };

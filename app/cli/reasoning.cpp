@@ -96,6 +96,17 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
   c->add_flag("--find-bound", o.find_bound,
               "find the fewest iterations (stop=bound) that keep the accuracy on --count "
               "questions from --start on, drawn at random from an open set or a file");
+  CLI::Option* reveal = c->add_flag("--reveal", o.reveal,
+                                    "print the right answers of fastcot and of Truncated-CoT for "
+                                    "several limits of a rationale's steps");
+  c->add_option("--limits", o.limits,
+                "limits of --reveal, separated by commas (default: 10,20,40,60,80,100,120, up to "
+                "--max-tokens)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("LIST")
+      ->transform(within(bounds::kMaxTokens))
+      ->needs(reveal);
   c->add_option("--sample-seed", o.sample_seed, "seed for the questions of --find-bound")
       ->transform(seed_number())
       ->capture_default_str();
@@ -106,7 +117,8 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
   c->footer([&o] {
     return "Options of the decoder:\n" + options_help(o.decoder) +
            "\nExample: decoscope reason cot --task kb --count 20\n"
-           "         decoscope reason cot --task kb --count 40 --find-bound";
+           "         decoscope reason cot --task kb --count 40 --find-bound\n"
+           "         decoscope reason cot --task kb --count 100 --reveal";
   });
   c->callback([c, &o, &run] {
     refuse_batch(*c, o);
@@ -162,14 +174,12 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
   c->add_option(
        "--value", o.value_source,
        "value of a thought. written: the score in its evaluation; expected: the mean of the scores "
-       "by their "
-       "probabilities; likelihood: the probability of the thought's tokens (default: likelihood)")
+       "by their probabilities; likelihood (default): the probability of the thought's tokens")
       ->check(one_of(engine::value_source_names()))
       ->group("Tree");
   c->add_flag("--evaluate-states", o.evaluate_states,
               "evaluate --count states that are known to be good or bad (arith, blocks, write) and "
-              "print how well "
-              "each kind of value separates them");
+              "print how well each kind of value separates them");
   c->add_option("--seed", o.seed, "seed of the tree; the seed of each text is derived from it")
       ->transform(seed_number())
       ->capture_default_str()

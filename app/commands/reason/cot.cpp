@@ -19,6 +19,7 @@
 #include "engine/decode/registry.h"
 #include "engine/reason/cot.h"
 #include "engine/reason/questions.h"
+#include "engine/reason/reveal.h"
 
 namespace app {
 namespace {
@@ -253,6 +254,70 @@ int search_bound(const CotOptions& options, ReasonRun& run, const SelectedQuesti
   return run.finish(text);
 }
 
+/// The limits of --reveal. @throws Error(Usage)  for one above --max-tokens
+std::vector<int> limits_of(const CotOptions& options) {
+  std::vector<int> limits = options.limits;
+  if (limits.empty()) {
+    limits = {10, 20, 40, 60, 80, 100, 120};
+    std::erase_if(limits, [&](int limit) { return limit > options.max_tokens; });
+  }
+  for (const int limit : limits)
+    if (limit > options.max_tokens)
+      throw engine::Error(engine::ErrorCode::Usage,
+                          fmt::format("--limits: found {}, expected at most --max-tokens {}", limit,
+                                      options.max_tokens));
+  return limits;
+}
+
+json json_of(const engine::RevealRun& run) {
+  return {{"n_correct", run.n_correct},
+          {"steps", run.n_steps},
+          {"rows", run.n_rows},
+          {"approximate_tokens", run.n_approximate},
+          {"seconds", run.seconds}};
+}
+
+int show_reveal(const CotOptions& options,
+                ReasonRun& run,
+                const std::vector<engine::Question>& questions) {
+  const std::vector<int> limits = limits_of(options);
+  const auto n = static_cast<double>(questions.size());
+  std::vector<std::vector<std::string>> rows = {
+      {"steps", "Truncated-CoT", "ms/question", "FastCoT", "ms/question", "approximate tokens"}};
+  json points = json::array();
+  ProgressLine line("reason");
+  engine::SchedulerWatch watch = run.watch();
+  watch.ended = [&](int done, int all) {
+    line.show(done, all, fmt::format("of limit {} of {}", points.size() + 1, limits.size() + 1));
+  };
+  const auto right = [&](const engine::RevealRun& found) {
+    return fmt::format("{} ({:.1f} %)", found.n_correct, 100 * found.n_correct / n);
+  };
+  const auto report = [&](const engine::RevealPoint& point) {
+    rows.push_back({point.limit ? std::to_string(point.limit) : "all", right(point.truncated),
+                    fmt::format("{:.1f}", 1e3 * point.truncated.seconds / n), right(point.fastcot),
+                    fmt::format("{:.1f}", 1e3 * point.fastcot.seconds / n),
+                    fmt::format("{:.1f}", static_cast<double>(point.fastcot.n_approximate) / n)});
+    points.push_back({{"limit", point.limit ? json(point.limit) : json(nullptr)},
+                      {"truncated", json_of(point.truncated)},
+                      {"fastcot", json_of(point.fastcot)}});
+    return !interrupted();
+  };
+  engine::reveal_curve(run.scheduler(), run.target(), questions,
+                       settings_of(options, run.defaults()), limits, report, watch);
+  line.finish();
+  if (!options.json)
+    return run.finish(fmt::format("{}: right answers of {} by the most steps of a rationale\n",
+                                  options.task, questions.size()) +
+                      engine::aligned_table(rows));
+  json document = {{"task", options.task},
+                   {"n", questions.size()},
+                   {"complete", points.size() == limits.size() + 1},
+                   {"points", points}};
+  run.add_run_info(document);
+  return run.finish(dumped(document));
+}
+
 int answer_all(const CotOptions& options,
                ReasonRun& run,
                const std::vector<engine::Question>& questions) {
@@ -296,7 +361,15 @@ int reason_cot(const CotOptions& given) {
     with_bound["stop"] = "bound";
     check_options(options.decoder, with_bound);
   }
+  if (options.reveal) {
+    if (options.decoder != "fastcot" || options.find_bound)
+      throw engine::Error(engine::ErrorCode::Usage,
+                          "--reveal: compares fastcot with plain decoding; remove --decoder and "
+                          "--find-bound");
+    limits_of(options);  // refuses a limit before the model is loaded
+  }
   ReasonRun run(options, set);
+  if (options.reveal) return show_reveal(options, run, questions);
   return options.find_bound ? search_bound(options, run, selected)
                             : answer_all(options, run, questions);
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/reason/cot.h"
+#include "engine/reason/reveal.h"
 
 namespace engine::test {
 namespace {
@@ -326,6 +327,35 @@ TEST_F(Cot, the_parts_of_the_time_add_up) {
       times.propose + times.forward + times.choice + times.verify + times.commit;
   EXPECT_GT(report.prefill_seconds(), 0);
   EXPECT_NEAR(report.prefill_seconds() + static_cast<double>(steps) * 1e-9, report.seconds(), 1e-6);
+}
+
+TEST_F(Cot, the_reveal_curve_is_that_of_single_runs) {
+  BatchScheduler scheduler(bundled(), 8);
+  const std::vector<int> limits = {12, 40};
+  const auto curve = reveal_curve(scheduler, *bundled().model, questions(),
+                                  with("fastcot", {{"window", "6"}}), limits);
+  ASSERT_EQ(curve.size(), 3u);
+  for (std::size_t i = 0; i < 2; i++) {
+    const std::string bound = std::to_string(limits[i]);
+    CotSettings cut = with("ar");
+    cut.max_tokens = limits[i];
+    const CotReport truncated = ask(cut);
+    const CotReport fastcot =
+        ask(with("fastcot", {{"window", "6"}, {"stop", "bound"}, {"bound", bound}}));
+    EXPECT_EQ(curve[i].limit, limits[i]);
+    EXPECT_EQ(curve[i].truncated.n_correct, truncated.n_correct());
+    EXPECT_EQ(curve[i].fastcot.n_correct, fastcot.n_correct());
+    EXPECT_EQ(curve[i].truncated.n_approximate, 0);
+    EXPECT_GT(curve[i].fastcot.n_approximate, 0);
+    EXPECT_LE(curve[i].truncated.n_rows, limits[i] * std::ssize(questions()));
+    EXPECT_GT(curve[i].fastcot.n_rows, curve[i].truncated.n_rows);
+  }
+  EXPECT_EQ(curve[2].limit, 0);
+  EXPECT_EQ(curve[2].truncated.n_correct, ask(with("ar")).n_correct());
+  EXPECT_EQ(curve[2].fastcot.n_correct, curve[2].truncated.n_correct) << "exact rationales";
+  const auto first = reveal_curve(scheduler, *bundled().model, questions(), with("fastcot"), limits,
+                                  [](const RevealPoint&) { return false; });
+  EXPECT_EQ(first.size(), 1u);
 }
 
 TEST_F(Cot, a_stopped_report_is_incomplete) {
