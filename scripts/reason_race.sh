@@ -51,7 +51,8 @@ if [ ! -d "$slow" ]; then
   mv "$slow.part" "$slow"
 fi
 cot=(reason cot --task kb --draft-scale 1x1 --json)
-tot=(reason tot --task arith --split test --beam 2 --scale "$scale" --draft-scale 1x1 --json --thoughts)
+tot=(reason tot --task arith --split test --beam 2 --value written --value-temperature 0 --scale "$scale" --draft-scale 1x1 --json
+  --thoughts)
 trees=() chains=()
 tree_calls=()
 tree() { # NAME BASE|- OPTION...

@@ -4,8 +4,8 @@
 //             al. 2024 (SEED, arXiv:2406.18200), algorithm 2
 //   lossless  greedy and coupled: each text is what plain decoding gives with the same seed, so the tree
 //             does not depend on scheduler or decoder
-//   differs   the search does not extend a complete chain to depth T; the answer is greedy; of thoughts with
-//             equal values the one written first wins
+//   differs   values are likelihoods by default (state_value.h); the search does not extend a complete chain
+//             to depth T; the answer is greedy; of thoughts with equal values the one written first wins
 #pragma once
 
 #include <cstdint>

@@ -255,7 +255,7 @@ TEST(ThoughtTree, box_and_tooltip_have_the_facts_of_a_thought) {
   for (const char* part : {"How many are there? There are 40.", "kept", "value 9 of 10", "Score",
                            "the hand is empty", "written by runs 2, 5"})
     EXPECT_THAT(facts, HasSubstr(part));
-  EXPECT_THAT(ui::facts_of(found, layout.boxes[3]), HasSubstr("the reply contained no score"));
+  EXPECT_THAT(ui::facts_of(found, layout.boxes[3]), HasSubstr("the reply contained none"));
   EXPECT_EQ(ui::search_words(found, layout),
             "arith/1/test/1: depth 2 of 3 \xC2\xB7 6 thoughts: 2 kept, 3 pruned, 1 unreadable");
   // Before its value arrives.

@@ -144,7 +144,7 @@ std::string answer_facts(const engine::SearchEnded& ended) {
 
 std::string value_facts(const engine::ThoughtValued& valued) {
   std::string text = valued.read ? fmt::format("value {:.3g} of 10", valued.value)
-                                 : "value 0: the reply contained no score";
+                                 : "value 0: the reply contained none";
   if (!valued.text.empty()) text += fmt::format("\n\"{}\"", one_line(valued.text));
   return text;
 }
@@ -278,7 +278,7 @@ std::string search_words(const SearchRecord& search, const ThoughtLayout& layout
 
 std::string settings_words(const engine::SearchBegun& begun) {
   return fmt::format(
-      "{} per node, the best {} of a level are continued; values by the model, 1 to 10",
+      "{} per node, the best {} of a level are continued; values by the model, 0 to 10",
       engine::counted(begun.n_thoughts, "thought"), begun.beam);
 }
 

@@ -58,7 +58,7 @@ struct BoxWords {
 };
 /// Returns the text of a box.
 BoxWords words_of(const engine::SearchRecord& search, const ThoughtBox& box);
-/// Returns the value of a thought: "7"; "?" if the reply had no score; "..." if it is not valued yet; "-" if it is never valued.
+/// Returns the value of a thought: "7"; "?" if none was found; "..." if it is not valued yet; "-" if it is never valued.
 std::string value_words(const engine::ThoughtRecord& thought);
 /// Returns the tooltip of a box.
 std::string facts_of(const engine::SearchRecord& search, const ThoughtBox& box);

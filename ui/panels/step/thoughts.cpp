@@ -103,8 +103,8 @@ constexpr std::array kThoughtsMarks{
     MarkNote{.words = "kept: among the best of its level",
              .draw = draw_branch_sample<Branch::Kept>},
     MarkNote{.words = "not kept, or not yet valued", .draw = draw_branch_sample<Branch::Side>},
-    MarkNote{.words = "the value that the model gave the thought, 1 to 10; \"?\": its reply had no "
-                      "score; \"-\": never valued",
+    MarkNote{.words = "the value of the thought by the model, 0 to 10; \"?\": none was found; "
+                      "\"-\": never valued",
              .draw = draw_value_sample},
     MarkNote{.words = "kept; for the answer: correct",
              .draw = draw_result_sample,
