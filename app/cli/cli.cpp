@@ -19,16 +19,16 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
   CLI::Option* open =
       app.add_option(
              "--open", o.open,
-             "show a recording (.pdrun), or a training, running or finished: its output folder "
-             "or its training.jsonl")
+             "show a recording (.pdrun), a lesson (.json), or a training, running or finished: its "
+             "output folder or its training.jsonl")
           ->type_name("FILE|DIR");
   app.add_flag("--start", o.start, "immediately compare decoders on the first bundled prompt")
       ->excludes(open);
   app.add_option(
          "--screen", o.screen,
-         "screen to start with: welcome; live: one run; compare: several decoders; training: "
-         "training curves (default: the last one used)")
-      ->check(one_of({"welcome", "live", "compare", "training"}));
+         "screen to start with: welcome; live: one run; compare: several decoders; lesson: the "
+         "lessons; training: training curves (default: the last one used)")
+      ->check(one_of({"welcome", "live", "compare", "lesson", "training"}));
   app.add_option("--theme", o.theme, "colours of the window (default: the last ones used)")
       ->check(one_of({"dark", "light", "monochrome"}));
   app.add_option_function<std::string>(
@@ -124,7 +124,7 @@ int run_command_line(int argc, char** argv) {
   };
   add_window_options(app, p.window);
   for (const auto add : {add_generate, add_compare, add_bench, add_data, add_train, add_model,
-                         add_score, add_reason, add_trace, add_devices})
+                         add_score, add_reason, add_trace, add_lesson, add_devices})
     add(app, p, run);
   // Sets the footer after adding the subcommands, because a subcommand inherits the footer that
   // exists when it is added.

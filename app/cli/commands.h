@@ -227,9 +227,17 @@ struct TraceOptions {
   std::string model;  // info: model to compare with; empty: bundled models of the recorded names
   engine::FileLimits limits;  // info: for opening those models
   bool with_prompt = false;
+  bool used_tokens_only = false;  // convert to a recording: without the texts of other tokens
   bool json = false;
   int run = 0;  // convert to a trace: number of the run to convert; 0: all runs
   int first_step = 0, last_step = 0x7FFF'FFFF;
+};
+
+/// Options of `lesson`.
+struct LessonOptions {
+  std::string what;  // check, queries
+  std::string path;  // check: the lesson
+  bool json = false;
 };
 
 /// Options of the window.
@@ -266,6 +274,7 @@ int score(const ScoreOptions& options);
 int reason_cot(const CotOptions& options);
 int reason_tot(const TotOptions& options);
 int trace(const TraceOptions& options);
+int lesson(const LessonOptions& options);
 int devices(bool json);
 int window(const WindowCommandOptions& options);
 

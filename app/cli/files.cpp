@@ -432,6 +432,9 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->type_name("FILE");
   convert->add_flag("--with-prompt", p.trace.with_prompt,
                     "include the text of the prompt, not only its hash");
+  convert->add_flag("--used-tokens-only", p.trace.used_tokens_only,
+                    "to a recording: keep only the texts of tokens that occur, which makes a small "
+                    "file of a short run");
   // These options export a part of a recording, because viewers cannot open a very long trace.
   convert->add_option("--run", p.trace.run, "to a trace: only this run")
       ->transform(whole_number(1));
@@ -439,6 +442,29 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(0));
   convert->add_option("--last-step", p.trace.last_step, "to a trace: steps up to this one")
       ->transform(whole_number(0));
+}
+
+void add_lesson(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand("lesson", "Check a lesson for the window");
+  c->require_subcommand(1);
+  CLI::App* check = c->add_subcommand(
+      "check",
+      "Compute the answers of a lesson from its recording; exit code 3 if the lesson is invalid");
+  check->footer("Example: decoscope lesson check assets/lessons/2_draft_and_verify.json");
+  check->add_option("path", p.lesson.path, "the lesson, with its recording in the same folder")
+      ->type_name("FILE.json")
+      ->required();
+  check->add_flag("--json", p.lesson.json, kJsonHelp);
+  check->callback([&] {
+    p.lesson.what = "check";
+    run = [&p] { return lesson(p.lesson); };
+  });
+  CLI::App* queries = c->add_subcommand("queries", "List the queries that a lesson can name");
+  queries->add_flag("--json", p.lesson.json, kJsonHelp);
+  queries->callback([&] {
+    p.lesson.what = "queries";
+    run = [&p] { return lesson(p.lesson); };
+  });
 }
 
 }  // namespace app

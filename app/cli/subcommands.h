@@ -21,6 +21,7 @@ struct Parsed {
   CotOptions cot;
   TotOptions tot;
   TraceOptions trace;
+  LessonOptions lesson;
   WindowCommandOptions window;
   bool devices_json = false;
   std::string decoder = "ar", decoders = "ar,jacobi,lookahead,prompt-lookup", rows,
@@ -43,5 +44,6 @@ void add_model(CLI::App& app, Parsed& p, Run& run);
 /// Adds `model score`; call after add_model().
 void add_score(CLI::App& app, Parsed& p, Run& run);
 void add_trace(CLI::App& app, Parsed& p, Run& run);
+void add_lesson(CLI::App& app, Parsed& p, Run& run);
 
 }  // namespace app

@@ -37,6 +37,9 @@ struct ModelLoaded {
   std::vector<std::string> special_names;  // [special_ids]
   bool drops_first_space = false;          // the first word of a text is decoded without its space
   std::string cache_type;                  // dtype of keys and values; empty: unknown
+  // [pieces] the ids of `pieces`, if a recording keeps only those of its own tokens; empty: `pieces`
+  // has every token. Timeline fills in the others with empty texts.
+  std::vector<TokenId> piece_ids;
 };
 
 /// How a model read the text of a prompt.

@@ -24,6 +24,7 @@ void fields(auto& visit, Is<ModelLoaded> auto& e) {
   visit(e.special_ids), visit(e.special_names);
   visit(e.drops_first_space);
   visit(e.cache_type);
+  visit(e.piece_ids);
 }
 
 /// Fields of RunStarted.

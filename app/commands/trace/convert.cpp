@@ -1,6 +1,7 @@
 // `trace convert`: a recording as a Chrome trace, tables, text or a repaired recording.
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/event/recording/recorder.h"
+#include "engine/event/vocabulary.h"
 #include "engine/trace/describe.h"
 #include "engine/trace/export.h"
 #include "engine/trace/page/html.h"
@@ -32,12 +34,43 @@ std::string write_new_file(const std::string& path, std::string_view text) {
   return file.path();
 }
 
+/// Collects the token ids of the events pushed.
+class UsedTokens : public engine::EventSink {
+ public:
+  void push(engine::Event event) override { engine::add_tokens_of(event, tokens); }
+  std::set<engine::TokenId> tokens;
+};
+
+/// Passes every event on; models keep only the texts of some tokens.
+class PieceFilter : public engine::EventSink {
+ public:
+  PieceFilter(engine::EventSink& next, const std::set<engine::TokenId>& tokens)
+      : next_(next), tokens_(tokens) {}
+  void push(engine::Event event) override {
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event))
+      engine::keep_pieces(*model, tokens_);
+    next_.push(std::move(event));
+  }
+
+ private:
+  engine::EventSink& next_;                  // owned by the caller
+  const std::set<engine::TokenId>& tokens_;  // owned by the caller
+};
+
 /// Writes the intact frames of a recording as a new recording.
+/// @param used_tokens_only  without the texts of tokens that do not occur
 /// @return  the name of the file
-std::string repaired(const std::string& from, const std::string& to, const StopRequested& stop) {
+std::string repaired(const std::string& from,
+                     const std::string& to,
+                     bool used_tokens_only,
+                     const StopRequested& stop) {
+  UsedTokens used;
+  if (used_tokens_only) read_whole_recording(from, used, stop);
   engine::Recorder recorder(to, {.if_failed = engine::RecorderOptions::IfFailed::Remove});
   try {
-    read_whole_recording(from, recorder, stop);
+    PieceFilter filter(recorder, used.tokens);
+    read_whole_recording(
+        from, used_tokens_only ? static_cast<engine::EventSink&>(filter) : recorder, stop);
   } catch (const engine::Error&) {
     recorder.close();
     std::error_code ignored;
@@ -85,6 +118,10 @@ TraceAnswer trace_convert(const std::string& from,
                             "does not have all data of a run");
   }
   refuse_part(to, options.trace);
+  if (options.used_tokens_only && !to.ends_with(".pdrun"))
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        "--used-tokens-only applies only to a recording (.pdrun), found " + engine::escaped(to));
   const OpenedRecording opened = open_recording(from, options.stop);
   std::vector<std::string> files;
   std::vector<std::string> notices = opened.report.notices();
@@ -116,7 +153,7 @@ TraceAnswer trace_convert(const std::string& from,
       notices.emplace_back("the page has no proposals, which would make it larger than 5 MB");
     files = {write_new_file(to, page.text)};
   } else {
-    files = {repaired(from, to, options.stop)};
+    files = {repaired(from, to, options.used_tokens_only, options.stop)};
   }
   const bool tables = to.ends_with(kTables);
   const std::string stem = to.substr(0, to.size() - (tables ? kTables.size() : 0));

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/vocabulary.h"
+
 namespace engine {
 namespace {
 
@@ -246,10 +248,8 @@ TokenId TimelineIntake::foreign(const RunRecord& run, std::span<const TokenId> t
 }
 
 std::string TimelineIntake::take(const ModelLoaded& e) {
-  if (e.vocab_size < 0 || (!e.pieces.empty() && std::ssize(e.pieces) != e.vocab_size)) {
-    return fmt::format("{} token texts for a vocabulary of {}", e.pieces.size(), e.vocab_size);
-  }
-  timeline_.models_[e.model] = e;
+  if (std::string fault = fault_of_pieces(e); !fault.empty()) return fault;
+  timeline_.models_[e.model] = with_all_pieces(e);
   return {};
 }
 

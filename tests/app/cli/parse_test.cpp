@@ -59,6 +59,9 @@ int reason_tot(const TotOptions& options) {
   tot_options = options;
   return 0;
 }
+int lesson(const LessonOptions&) {
+  return 0;
+}
 int trace(const TraceOptions&) {
   return 0;
 }
@@ -221,6 +224,7 @@ const std::vector<std::vector<std::string>> kCommands = {{},
                                                          {"model", "score"},
                                                          {"reason", "cot"},
                                                          {"reason", "tot"},
+                                                         {"lesson", "check"},
                                                          {"trace", "info"},
                                                          {"trace", "convert"}};
 

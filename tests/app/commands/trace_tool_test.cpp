@@ -291,6 +291,19 @@ TEST(TraceTool, convert_follows_the_file_extension) {
   EXPECT_THROW(app::trace_convert(folder / "t.json", folder / "t.csv"), Error);
 }
 
+TEST(TraceTool, a_recording_can_keep_only_its_own_tokens) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  app::trace_convert(path, folder / "small.pdrun", {.used_tokens_only = true});
+  EXPECT_TRUE(app::trace_validate(folder / "small.pdrun").ok);
+  EXPECT_LT(test::read_file(folder / "small.pdrun").size(), test::read_file(path).size());
+  app::trace_convert(path, folder / "whole.txt");
+  app::trace_convert(folder / "small.pdrun", folder / "small.txt");
+  EXPECT_EQ(test::read_file(folder / "small.txt"), test::read_file(folder / "whole.txt"));
+  EXPECT_THROW(app::trace_convert(path, folder / "small.json", {.used_tokens_only = true}), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder / "small.json"));
+}
+
 TEST(TraceTool, convert_replaces_nothing_and_names_its_output) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
