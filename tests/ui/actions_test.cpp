@@ -59,7 +59,8 @@ TEST(Actions, every_action_is_handled) {
     done.insert(key.action);
     stage.gui.frame(stage.shell);
   }
-  EXPECT_EQ(done.size(), static_cast<std::size_t>(Action::Training) + 1) << "an action has no key";
+  EXPECT_EQ(done.size(), static_cast<std::size_t>(Action::LessonRestart) + 1)
+      << "an action has no key";
   EXPECT_THROW(stage.shell.perform(static_cast<Action>(1000)), engine::ContractError);
 }
 

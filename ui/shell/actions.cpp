@@ -53,7 +53,7 @@ void Shell::perform(Action action) {
   const bool known = act_on_training(action) || act_on_engine(c, action) ||
                      act_on_playhead(c, action) || act_on_time_line(c, action) ||
                      act_on_marks(c, action) || act_on_view(action) || act_on_answer(c, action) ||
-                     act_on_files(action) || act_on_window(action);
+                     act_on_files(action) || act_on_window(action) || act_on_lesson(action);
   engine::ensure(known, "no handler for this action");
   if (action != Action::FitSelection) centred_ = false;
 }
@@ -413,12 +413,14 @@ void Shell::handle_keys() {
          {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_Home, ImGuiKey_End})
       ImGui::SetKeyOwner(key, kView);
   if (rebinding_) return rebind();
+  if (take_lesson_keys()) return;
   for (const BoundKey& key : keys_) {
     if (!ImGui::IsKeyChordPressed(key.chord)) continue;
     const bool closes_sheet = shows_sheet() && key.of->action == Action::Deselect;
     if (shows_sheet() && !acts_over_sheet(key.of->action)) continue;
     if (io.WantTextInput && !key.of->in_text && !closes_sheet) continue;
-    if (key.chord == ImGuiKey_Space && io.NavVisible) continue;
+    // These keys press the item that Tab has reached.
+    if ((key.chord == ImGuiKey_Space || key.chord == ImGuiKey_Enter) && io.NavVisible) continue;
     perform(key.of->action);
     break;
   }

@@ -148,6 +148,13 @@ struct HealthLine {
   bool needed = true;  // false: the program works without it
 };
 
+/// A lesson.
+struct CatalogLesson {
+  std::string path;  // of its .json file
+  std::string title, summary;
+  int minutes = 0;
+};
+
 /// All choices.
 struct Catalog {
   std::string app_version;
@@ -160,6 +167,7 @@ struct Catalog {
   std::vector<HealthLine> health;
   std::int64_t memory_bytes = 0;  // memory that was available when the program started; 0: unknown
   std::string race_recording;     // a bundled recording; empty: none
+  std::vector<CatalogLesson> lessons;  // in the order of the list
   /// Adds the model at a path (a directory or a file) if the catalog does not have it; its description follows.
   /// @return  its name in the catalog. May have no function
   std::function<std::string(const std::string& path)> add_model;

@@ -39,6 +39,7 @@ struct Requests {
   bool run = false, race = false;   // start the run or the race of Setup
   std::optional<std::string> open;  // a path to open; empty: show the dialog
   std::string open_training;        // path of a training run to open
+  std::string open_lesson;          // path of a lesson to open
   bool export_trace = false, save = false;
   bool show_live_session = false;
   std::string screen;  // the name of a screen to show

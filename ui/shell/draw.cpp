@@ -10,6 +10,7 @@
 #include "ui/files/exporting.h"
 #include "ui/files/opening.h"
 #include "ui/files/saving.h"
+#include "ui/lesson/lesson_card.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/gantt.h"
@@ -164,18 +165,24 @@ void Shell::draw(double seconds) {
   close_when_stopped();
   read_training();
   fit_form();
+  follow_lesson();
   Context c = context();
   // Idle time does not advance the view.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
       main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
-  draw_top_bar(c);
-  const float bars =
-      draw_exporting_bar(draw_saving_bar(draw_reading_bar(c, main->Pos.y + px(kTopBar))));
+  if (!lectures()) draw_top_bar(c);
+  const float bars = draw_exporting_bar(
+      draw_saving_bar(draw_reading_bar(c, main->Pos.y + (lectures() ? 0 : px(kTopBar)))));
   const float reports = draw_damage_bar(draw_restore_bar(draw_late_bar(bars)));
   const float top = draw_failure_bar(c, draw_saved_bar(reports));
-  draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
-  draw_status_bar(c);
+  const float bottom = main->Pos.y + main->Size.y - (lectures() ? 0 : px(kStatusBar));
+  if (screen_ == Screen::Lesson)
+    draw_lesson_screen(top, bottom);
+  else
+    draw_docked(c, top, bottom);
+  if (!lectures()) draw_status_bar(c);
+  if (presents_) draw_laser_spot();
   draw_overlays(c);
   handle_requests(c);
   save_changed_settings();
@@ -192,6 +199,7 @@ void Shell::draw_screen_choice() {
   static constexpr Choice kChoices[] = {{Screen::Welcome, "Welcome", "Alt+0"},
                                         {Screen::Live, "Live", "Alt+1"},
                                         {Screen::Compare, "Compare", "Alt+2"},
+                                        {Screen::Lesson, "Lessons", "Alt+3"},
                                         {Screen::Training, "Training", "Alt+5"}};
   for (const Choice& choice : kChoices) {
     const bool on = screen_ == choice.screen;
@@ -329,7 +337,7 @@ void Shell::draw_top_bar(Context& c) {
   draw_screen_choice();
   if (screen_ == Screen::Training) {
     draw_training_state();
-  } else if (screen_ != Screen::Welcome) {
+  } else if (screen_ != Screen::Welcome && screen_ != Screen::Lesson) {
     draw_model_chip(c);
     draw_run_controls(c);
     draw_state(c);

@@ -109,7 +109,7 @@ void Shell::go_on_with_cpu() {
 
 float Shell::draw_failure_bar(Context& c, float top) {
   const engine::RunRecord* run = c.run();
-  if (screen_ == Screen::Welcome || screen_ == Screen::Training) return top;
+  if (screen_ != Screen::Live && screen_ != Screen::Compare) return top;
   const bool offers_cpu = cpu_can_go_on(run);
   const bool of_no_run = offers_cpu && gpu_failed_->run == 0;
   const bool of_run = run && run->failed && !dismissed_.contains(run->id());
@@ -209,7 +209,7 @@ float Shell::draw_restore_bar(float top) {
 // Reports the damaged parts of the recording shown until the user dismisses the bar.
 float Shell::draw_damage_bar(float top) {
   std::string& damage = session_.shown().damage;
-  if (damage.empty() || screen_ == Screen::Welcome || screen_ == Screen::Training) return top;
+  if (damage.empty() || (screen_ != Screen::Live && screen_ != Screen::Compare)) return top;
   begin_report_bar("##damage", top,
                    "This recording is damaged: " + damage + ". Its other events are shown.",
                    theme().warn);

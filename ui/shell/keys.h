@@ -75,6 +75,10 @@ enum class Action {
   LaneUp,
   LaneDown,
   Training,
+  Lessons,
+  LessonNext,
+  LessonBack,
+  LessonRestart,
 };
 
 /// A line of the table.

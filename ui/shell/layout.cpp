@@ -116,6 +116,8 @@ const char* screen_name(Screen screen) {
       return "compare";
     case Screen::Training:
       return "training";
+    case Screen::Lesson:
+      return "lesson";
     case Screen::Welcome:
       break;
   }
@@ -123,7 +125,7 @@ const char* screen_name(Screen screen) {
 }
 
 Screen screen_named(const std::string& name) {
-  for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Training})
+  for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Training, Screen::Lesson})
     if (name == screen_name(screen)) return screen;
   return Screen::Welcome;
 }
@@ -133,7 +135,8 @@ std::span<const char* const> panels_of(Screen screen) {
       {Screen::Welcome, {}},
       {Screen::Live, ids_of(Screen::Live)},
       {Screen::Compare, ids_of(Screen::Compare)},
-      {Screen::Training, ids_of(Screen::Training)}};
+      {Screen::Training, ids_of(Screen::Training)},
+      {Screen::Lesson, {}}};  // draws the panels that its cards name, without docking
   return all.at(screen);
 }
 

@@ -18,6 +18,7 @@
 #include "ui/prepare/search.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/run_times.h"
+#include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
@@ -137,6 +138,16 @@ void Shell::draw_palette() {
       palette_ = false;
       perform(key.of->action);
       break;
+    }
+    for (const CatalogLesson& lesson : catalog_.lessons) {
+      const std::string does = "lesson: " + lesson.title;
+      if (!palette_ || !found_in(does.c_str(), wanted)) continue;
+      const bool chosen =
+          ImGui::Selectable((does + "##" + lesson.path).c_str(), first) || (enter && first);
+      first = false;
+      if (!chosen) continue;
+      palette_ = false;
+      requests_.open_lesson = lesson.path;
     }
   }
   ImGui::End();

@@ -11,6 +11,7 @@
 #include "ui/files/files.h"
 #include "ui/files/opening.h"
 #include "ui/files/saving.h"
+#include "ui/lesson/progress.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/run_traits.h"
@@ -93,7 +94,7 @@ Context Shell::context() {
                   .requests = requests_,
                   .source = shown.source,
                   .drive = drive_,
-                  .compare = screen_ == Screen::Compare};
+                  .compare = screen_ == Screen::Compare || lesson_compares()};
   if (requested_since_ >= 0) context.waiting = clock_ - requested_since_;
   context.reading = reading();
   context.training = training();
@@ -121,7 +122,8 @@ void Shell::receive(std::vector<engine::Event> events) {
   const bool starts = std::any_of(events.begin(), events.end(), [&](const engine::Event& e) {
     return ahead.observe(e) == Following::Look::NewRun;
   });
-  if (starts && !session_.live_is_shown()) {
+  // A lesson keeps its recording; the run is shown after it.
+  if (starts && !session_.live_is_shown() && screen_ != Screen::Lesson) {
     show_live();
     adopt_document();
   }
@@ -306,6 +308,10 @@ void Shell::open(const std::string& path, bool keep_screen) {
     say("Suffix decoding and Lookahead will copy from " + path + ".");
     return;
   }
+  if (engine::looks_like_lesson(path)) {
+    open_lesson(path);
+    return;
+  }
   if (open_model(path)) return;
   if (engine::looks_like_training(path)) {
     if (open_training(path) && !keep_screen) show(Screen::Training);
@@ -377,7 +383,7 @@ void Shell::run(bool race) {
   requested_held_ = form_.start_held;
   ask(next_command(form_, race));
   forget_sizes(form_);  // only this run repeats a recorded one
-  if (screen_ == Screen::Welcome || screen_ == Screen::Training)
+  if (screen_ == Screen::Welcome || screen_ == Screen::Training || screen_ == Screen::Lesson)
     show(race ? Screen::Compare : Screen::Live);
 }
 
@@ -415,6 +421,7 @@ void Shell::handle_requests(Context& context) {
     ImGui::SetWindowFocus(window_name(screen_, now.panel.c_str(), "").c_str());
   }
   if (!now.open_training.empty()) open_training(now.open_training);
+  if (!now.open_lesson.empty()) open_lesson(now.open_lesson);
   if (now.export_trace) perform(Action::Export);
   if (now.save) {
     // The first save requests a folder; later saves use the same folder and the next free name.

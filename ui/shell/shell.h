@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,9 +35,11 @@ struct TraceOptions;
 namespace ui {
 
 class Exporting;
+class LessonProgress;
 class Opening;
 class Saving;
 struct Panel;
+enum class LessonRequest;
 
 /// A picture that the user requested.
 struct Picture {
@@ -78,6 +81,11 @@ class Shell {
   /// Opens a training run by its folder or its training.jsonl, for the screen Training, and keeps reading it while it grows.
   /// @return false if it cannot be opened; a message says why
   bool open_training(const std::string& path);
+  /// Opens a lesson by its .json file and shows its first card.
+  /// @return false if it is refused; a message says why
+  bool open_lesson(const std::string& path);
+  /// Returns the lesson in progress, or nullptr.
+  LessonProgress* lesson() { return lesson_.get(); }
   /// Returns the opened training run, or nullptr.
   const engine::TrainingHistory* training() const;
   /// Returns true if a part of the training run has not been read yet.
@@ -212,6 +220,21 @@ class Shell {
   float draw_saving_bar(float top);
   void draw_docked(Context& context, float top, float bottom);
   void draw_panel(Context& context, const Panel& panel);
+  void draw_lesson_screen(float top, float bottom);
+  void draw_lesson_panel(Context& context, const char* id, ImVec2 min, ImVec2 max);
+  void show_lesson_recording();
+  void follow_lesson();
+  void show_lesson_view();
+  // Returns true if the card shows the runs of a race side by side.
+  bool lesson_compares() const;
+  void act_on_card(LessonRequest request);
+  void close_lesson();
+  void try_lesson_run();
+  std::string next_lesson() const;
+  bool take_lesson_keys();
+  bool act_on_lesson(Action action);
+  // Returns true if only the lesson is on the screen, in large type.
+  bool lectures() const { return presents_ && screen_ == Screen::Lesson; }
   bool offers(const char* id) const;
   void open_what_fits(Context& context);
   void draw_overlays(Context& context);
@@ -323,9 +346,12 @@ class Shell {
   bool opening_is_shown_ = false;  // the first events of that recording have arrived
   bool opening_keeps_screen_ = false;
   double opening_since_ = 0;
-  std::unique_ptr<engine::TrainingReader> training_;  // null: no training run is open
-  bool training_is_behind_ = false;                   // a part of the files is not read yet
-  double training_looked_ = 0;                        // clock_ at the last check of the files
+  std::unique_ptr<LessonProgress> lesson_;             // null: none is open
+  std::map<std::string, std::string> lesson_results_;  // by path: "5 of 6 right"
+  LessonRequest lesson_request_ = {};                  // of the card's buttons in the last frame
+  std::unique_ptr<engine::TrainingReader> training_;   // null: no training run is open
+  bool training_is_behind_ = false;                    // a part of the files is not read yet
+  double training_looked_ = 0;                         // clock_ at the last check of the files
   std::chrono::steady_clock::time_point
       looked_at_;  // time of that check, on a clock that also runs while no frames are drawn
   std::unique_ptr<Saving> saving_;

@@ -10,6 +10,7 @@
 #include "ui/files/setup_form.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/context.h"
+#include "ui/shell/layout.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
 
@@ -46,15 +47,20 @@ void doors(Context& context) {
   const Catalog& catalog = context.catalog;
   const bool has_race = !catalog.race_recording.empty();
   const CatalogModel* model = catalog.model(context.form.model);
-  // The three cards have one height.
+  // The four cards have one height.
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(8)));
-  const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
+  const float high = (ImGui::GetContentRegionAvail().y - 3 * ImGui::GetStyle().ItemSpacing.y) / 4;
   if (door(high, "race", "Watch a race",
            "Several decoders write the same answer side by side with the same compute. This is a "
            "recording, so it needs no model.",
            "Watch###watch", has_race,
            catalog.race_recording.empty() ? "no recording is bundled" : ""))
     context.requests.open = catalog.race_recording;
+  if (door(high, "lessons", "Learn how it works",
+           "Short lessons on recorded runs: predict what a decoder does next, then see it. For "
+           "readers who are new to parallel decoding.",
+           "Lessons###lessons", false, catalog.lessons.empty() ? "no lesson is installed" : ""))
+    context.requests.screen = screen_name(Screen::Lesson);
   const bool is_bundled = !model || model->source.empty() || model->source == "bundled";
   if (door(high, "tiny",
            is_bundled ? "Run the bundled model" : ("Run " + context.form.model).c_str(),
@@ -134,7 +140,7 @@ void health(const Context& context) {
 
 void draw_welcome(Context& context) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float wide = std::min(room.x - px(40), px(1040)), high = px(520);
+  const float wide = std::min(room.x - px(40), px(1040)), high = px(620);
   ImGui::SetCursorPos({(room.x - wide) / 2, std::max(px(10), (room.y - high) / 2)});
   ImGui::BeginChild("welcome", {wide, std::min(high, room.y)});
   ImGui::PushFont(fonts().bold, 26);

@@ -20,6 +20,7 @@
 #include "engine/event/queue.h"
 #include "engine/event/recording/recording.h"
 #include "engine/event/recording/training_history.h"
+#include "engine/lesson/lesson.h"
 #include "ui/files/autosave.h"
 #include "ui/files/offscreen.h"
 #include "ui/files/screenshot.h"
@@ -471,7 +472,10 @@ class Loop {
 
 void check_opens(const std::string& path) {
   std::error_code none;
-  if (engine::looks_like_training(path) || std::filesystem::is_directory(path, none))
+  if (engine::looks_like_lesson(path)) {
+    const engine::Lesson lesson = engine::read_lesson(path);
+    engine::solve_lesson(lesson, engine::load_lesson_recording(lesson));
+  } else if (engine::looks_like_training(path) || std::filesystem::is_directory(path, none))
     engine::TrainingReader reader(path);
   else
     engine::RecordingReader(engine::open_file(path));

@@ -36,8 +36,8 @@ struct WindowHooks {
 
 /// The options of `decoscope window`.
 struct WindowOptions {
-  std::string open;          // a recording or a training run to open first
-  std::string screen;        // welcome, live, compare, training; empty: the last one shown
+  std::string open;          // a recording, a lesson or a training run to open first
+  std::string screen;        // welcome, live, compare, lesson, training; empty: the last one shown
   std::string theme;         // dark, light, monochrome; empty: as in the settings
   std::string config_dir;    // settings; empty: $XDG_CONFIG_HOME/decoscope; "-": none saved
   std::string model, scale;  // initial values of Setup; empty: its defaults
@@ -56,8 +56,8 @@ struct WindowOptions {
   WindowHooks hooks;
 };
 
-/// Checks that a path is a recording or a training run.
-/// @throws Error(BadInput, Resources)  if it is neither
+/// Checks that a path is a recording, a lesson or a training run.
+/// @throws Error(BadInput, Resources)  if it is none of them
 void check_opens(const std::string& path);
 
 /// Shows the window until it is closed, then pushes StopRun{0}. The caller closes the command queue.
