@@ -1,6 +1,7 @@
 // The screen Lessons: the card of a lesson beside the panels that it names, and lecture mode.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,6 +26,9 @@ constexpr ImGuiWindowFlags kStill = ImGuiWindowFlags_NoMove | ImGuiWindowFlags_N
                                     ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoDocking |
                                     ImGuiWindowFlags_NoSavedSettings |
                                     ImGuiWindowFlags_NoBringToFrontOnFocus;
+
+// Frames until the size of a panel's new content is known.
+constexpr int kScrollFrames = 3;
 
 struct Box {
   ImVec2 min, max;
@@ -121,6 +125,7 @@ void Shell::show_lesson_view() {
   selection_.race = run->started.race;
   selection_.compared.clear();
   selection_.locked = {};
+  lesson_scrolls_ = kScrollFrames;
   c.show_whole_timeline();
   const RunTimes& times = c.times(*run);
   const std::size_t i = view.step < 0 ? times.steps.size() : times.index_of(view.step);
@@ -252,6 +257,8 @@ void Shell::draw_lesson_panel(Context& c, const char* id, ImVec2 min, ImVec2 max
       panel->draw(c);
     else
       empty_state(empty, false);
+    // The end of the answer, where the card's step is.
+    if (lesson_scrolls_ > 0 && std::string_view(id) == "text") ImGui::SetScrollHereY(1);
   }
   ImGui::End();
 }
@@ -287,6 +294,7 @@ void Shell::draw_lesson_screen(float top, float bottom) {
     const float y = area.min.y + static_cast<float>(i) * (high + gap);
     draw_lesson_panel(c, panels[i].c_str(), {left, y}, {area.max.x, y + high});
   }
+  lesson_scrolls_ = std::max(0, lesson_scrolls_ - 1);
   if (request != LessonRequest::None) lesson_request_ = request;
 }
 

@@ -349,9 +349,10 @@ class Shell {
   std::unique_ptr<LessonProgress> lesson_;             // null: none is open
   std::map<std::string, std::string> lesson_results_;  // by path: "5 of 6 right"
   LessonRequest lesson_request_ = {};                  // of the card's buttons in the last frame
-  std::unique_ptr<engine::TrainingReader> training_;   // null: no training run is open
-  bool training_is_behind_ = false;                    // a part of the files is not read yet
-  double training_looked_ = 0;                         // clock_ at the last check of the files
+  int lesson_scrolls_ = 0;  // frames in which the text still scrolls to the card's step
+  std::unique_ptr<engine::TrainingReader> training_;  // null: no training run is open
+  bool training_is_behind_ = false;                   // a part of the files is not read yet
+  double training_looked_ = 0;                        // clock_ at the last check of the files
   std::chrono::steady_clock::time_point
       looked_at_;  // time of that check, on a clock that also runs while no frames are drawn
   std::unique_ptr<Saving> saving_;

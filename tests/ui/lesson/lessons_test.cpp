@@ -191,6 +191,28 @@ TEST(LessonScripts, a_lesson_can_be_left_and_tried) {
       {}, catalog);
 }
 
+// In a small window at 150 % the prompt fills the panel Text.
+TEST(LessonScripts, the_text_scrolls_to_the_step) {
+  const ui::Catalog catalog = catalog_with_lessons();
+  ui::WindowOptions small;
+  small.width = 1280, small.height = 720, small.ui_scale = 150;
+  play(
+      "lesson_scroll",
+      [&](ImGuiTestContext* ctx, Stage& stage) {
+        IM_CHECK(stage.shell->open_lesson(catalog.lessons[1].path));
+        ctx->Yield(6);
+        const ImGuiWindow* text = ImGui::FindWindowByName("###lesson.text");
+        IM_CHECK(text != nullptr);
+        IM_CHECK_GT(text->ScrollMax.y, 0.0f);
+        IM_CHECK_GE(text->Scroll.y, text->ScrollMax.y - 1);
+        // The user can scroll back.
+        ImGui::SetScrollY(const_cast<ImGuiWindow*>(text), 0);
+        ctx->Yield(6);
+        IM_CHECK_EQ(text->Scroll.y, 0.0f);
+      },
+      small, catalog);
+}
+
 TEST(LessonScripts, a_faulty_lesson_says_where) {
   play("lesson_faulty", [&](ImGuiTestContext*, Stage& stage) {
     IM_CHECK(!stage.shell->open_lesson(DECOSCOPE_SOURCE_DIR "/assets/trees/rows8.json"));
