@@ -50,13 +50,15 @@ std::string bytes_of(const fs::path& path) {
 void photograph(const std::string& name,
                 const std::string& screen,
                 const std::string& theme,
-                const std::vector<engine::Event>& events) {
+                const std::vector<engine::Event>& events,
+                int ui_scale = 0) {
   engine::EventQueue queue;
   engine::CommandQueue commands;
   for (const engine::Event& event : events) queue.push(event);
   ui::WindowOptions options;
   options.screen = screen;
   options.theme = theme;
+  if (ui_scale > 0) options.width = 1280, options.height = 720, options.ui_scale = ui_scale;
   options.config_dir = "-";
   options.screenshot = (pictures() / (name + "-" + theme + ".png")).string();
   options.screenshot_frames = 8;
@@ -81,6 +83,11 @@ TEST(Window, every_screen_has_a_picture) {
     photograph("live", "live", theme, streams::one_run("lookahead"));
     photograph("jacobi", "live", theme, streams::one_run("jacobi"));
     photograph("compare", "compare", theme, race);
+    for (const int scale : {100, 150}) {
+      const std::string size = "-1280x720-at-" + std::to_string(scale);
+      photograph("live" + size, "live", theme, streams::one_run("jacobi"), scale);
+      photograph("compare" + size, "compare", theme, race, scale);
+    }
   }
   photograph("empty", "live", "dark", {});
   photograph("failed", "live", "dark", streams::failed_run());

@@ -26,6 +26,8 @@ namespace ui {
 namespace {
 
 constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
+// Presentation mode enlarges everything by this factor.
+constexpr float kPresenting = 1.35f;
 // Padding of the tab bar and of a tab; together they align the title with the panel's text.
 constexpr float kHeadPadding = 6;
 // If frames are further apart than this, the window was idle in between.
@@ -98,9 +100,28 @@ void underline_tab(const ImGuiDockNode* node) {
   }
 }
 
-// True if the top bar has no room for everything: it then omits the program's name, the model, and buttons that cannot be used now.
+// The width below which the top bar omits the program's name, the model, and buttons that cannot be used now; below which the buttons at its
+// right end are in a popup; and below which the names of the screens are in a list. In px at 100 %.
+constexpr float kNarrowBar = 1060, kNarrowerBar = 900, kNarrowestBar = 760;
+
+bool bar_is_below(float width) {
+  return ImGui::GetMainViewport()->Size.x < px(width);
+}
+
 bool is_narrow() {
-  return ImGui::GetMainViewport()->Size.x < px(1060);
+  return bar_is_below(kNarrowBar);
+}
+
+// Returns the scale at which the window is drawn: the user's, or the largest at which a small window has room for kLeastSize.
+float scale_within(ImVec2 size, float wanted) {
+  const float fits = std::min(size.x / kLeastWidth, size.y / kLeastHeight);
+  return std::max(std::min(wanted, fits), 0.5f);
+}
+
+// True if the tabs fill the head of the panel's place, so that its controls are the first line of the panel.
+bool has_controls_inside(const ImGuiWindow* window) {
+  const ImGuiDockNode* node = window->DockNode;
+  return node && node->TabBar && node->TabBar->WidthAllTabs + px(54) > node->Size.x;
 }
 
 // Draws a panel's controls at the right end of its head, which belongs to the dock node's host window.
@@ -109,7 +130,7 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
   if (!node || !node->TabBar || node->VisibleWindow != window || !node->HostWindow) return;
   ImGui::Begin(node->HostWindow->Name);
   underline_tab(node);
-  if (panel.head) {
+  if (panel.head && !has_controls_inside(window)) {
     const ImRect bar = node->TabBar->BarRect;
     ImGui::PushID(window->ID);
     float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("width"), px(120));
@@ -149,11 +170,10 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
 void Shell::draw(double seconds) {
   const auto begun = std::chrono::steady_clock::now();
   const ImGuiViewport* main = ImGui::GetMainViewport();
-  if (style_is_stale_) {
-    apply_theme(settings_.theme,
-                static_cast<float>(settings_.scale_percent) / 100.0f * (presents_ ? 1.35f : 1.0f));
-    style_is_stale_ = false;
-  }
+  const float scale = scale_within(main->Size, static_cast<float>(settings_.scale_percent) / 100 *
+                                                   (presents_ ? kPresenting : 1));
+  if (style_is_stale_ || scale != px(1)) apply_theme(settings_.theme, scale);
+  style_is_stale_ = false;
   clock_ += seconds;
   since_event_ += seconds;
   selection_.begin_frame();
@@ -201,6 +221,19 @@ void Shell::draw_screen_choice() {
                                         {Screen::Compare, "Compare", "Alt+2"},
                                         {Screen::Lesson, "Lessons", "Alt+3"},
                                         {Screen::Training, "Training", "Alt+5"}};
+  if (bar_is_below(kNarrowestBar)) {
+    const auto shown = std::ranges::find(kChoices, screen_, &Choice::screen);
+    if (ImGui::Button((std::string(shown->name) + "...###screens").c_str()))
+      ImGui::OpenPopup("screens");
+    if (ImGui::BeginPopup("screens")) {
+      for (const Choice& choice : kChoices)
+        if (ImGui::MenuItem(choice.name, choice.keys, screen_ == choice.screen))
+          show(choice.screen);
+      ImGui::EndPopup();
+    }
+    ImGui::SameLine();
+    return;
+  }
   for (const Choice& choice : kChoices) {
     const bool on = screen_ == choice.screen;
     ImGui::PushStyleColor(ImGuiCol_Button, on ? colour(theme().button) : IM_COL32(0, 0, 0, 0));
@@ -302,7 +335,7 @@ void Shell::draw_state(Context& c) {
     ImGui::SameLine(0, px(8));
   }
   // The text ends before the buttons at the right end of the bar.
-  const float end = ImGui::GetMainViewport()->Size.x - px(255);
+  const float end = ImGui::GetMainViewport()->Size.x - bar_end_ - px(20);
   const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
   if (ImGui::GetCursorPosX() + px(40) > end) return;  // no room for words
   const float bar = status.share >= 0 ? px(90) : 0;
@@ -319,8 +352,28 @@ void Shell::draw_state(Context& c) {
   const Status agreement = agreement_of(run);
   if (agreement.text.empty()) return;
   ImGui::SameLine(0, px(14));
-  words_within((agreement.level == Status::Level::Good ? "+ " : "! ") + agreement.text,
-               level_colour(agreement.level), room());
+  // Without room for the words the sign stands alone.
+  const std::string sign = agreement.level == Status::Level::Good ? "+" : "!",
+                    whole = sign + " " + agreement.text;
+  const float left = end - ImGui::GetCursorPosX();
+  const bool fits = ImGui::CalcTextSize(whole.c_str()).x <= left;
+  if (!fits && left < px(14)) return;
+  words(fits ? whole : sign, level_colour(agreement.level));
+  if (!fits && ImGui::IsItemHovered()) tooltip(whole);
+}
+
+void Shell::draw_file_buttons(const Context& c) {
+  if (button("Open")) requests_.open = "";
+  ImGui::SameLine();
+  const bool shows_training = screen_ == Screen::Training && training_;
+  if (button("Export", false, shows_training || !c.timeline.runs().empty(),
+             shows_training ? "export a picture (Ctrl+E)"
+                            : "export a trace, tables or a picture (Ctrl+E)"))
+    perform(Action::Export);
+  ImGui::SameLine();
+  if (button("Find", false, true, "find a step or a token (/)")) perform(Action::Find);
+  ImGui::SameLine();
+  if (button("?", false, true, "keyboard shortcuts")) perform(Action::Help);
 }
 
 void Shell::draw_top_bar(Context& c) {
@@ -343,22 +396,21 @@ void Shell::draw_top_bar(Context& c) {
     draw_state(c);
   }
   // The buttons are placed by their width in the last frame, so that they end where the cards end.
-  float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("right"), px(240));
-  ImGui::SameLine(main->Size.x - *width - px(8));
+  ImGui::SameLine(main->Size.x - bar_end_ - px(8));
   ImGui::BeginGroup();
-  if (button("Open")) requests_.open = "";
-  ImGui::SameLine();
-  const bool shows_training = screen_ == Screen::Training && training_;
-  if (button("Export", false, shows_training || !c.timeline.runs().empty(),
-             shows_training ? "export a picture (Ctrl+E)"
-                            : "export a trace, tables or a picture (Ctrl+E)"))
-    perform(Action::Export);
-  ImGui::SameLine();
-  if (button("Find", false, true, "find a step or a token (/)")) perform(Action::Find);
-  ImGui::SameLine();
-  if (button("?", false, true, "keyboard shortcuts")) perform(Action::Help);
+  if (!bar_is_below(kNarrowerBar)) {
+    draw_file_buttons(c);
+  } else {
+    if (button("...###more", false, true, "Open, Export, Find, keyboard shortcuts"))
+      ImGui::OpenPopup("more");
+    if (ImGui::BeginPopup("more")) {
+      draw_file_buttons(c);
+      if (help_ || find_ || export_dialog_ || requests_.open) ImGui::CloseCurrentPopup();
+      ImGui::EndPopup();
+    }
+  }
   ImGui::EndGroup();
-  *width = ImGui::GetItemRectSize().x;
+  bar_end_ = ImGui::GetItemRectSize().x;
   ImGui::PopStyleVar();
   ImGui::End();
 }
@@ -368,13 +420,14 @@ void Shell::draw_status_bar(Context& c) {
   begin_bar("##status", {main->Pos.x, main->Pos.y + main->Size.y - px(kStatusBar)},
             {main->Size.x, px(kStatusBar)}, {px(14), px(5)});
   const engine::Timeline& live = session_.live().timeline;
-  BarFacts facts{.source = std::filesystem::path(c.source).filename().string(),
-                 .n_events = c.timeline.n_events(),
-                 .n_inconsistent = c.timeline.n_inconsistent(),
-                 .paused = live.held(),
-                 .quiet = quiet_,
-                 .draw_ms = draw_ms_,
-                 .scale_percent = settings_.scale_percent};
+  BarFacts facts{
+      .source = std::filesystem::path(c.source).filename().string(),
+      .n_events = c.timeline.n_events(),
+      .n_inconsistent = c.timeline.n_inconsistent(),
+      .paused = live.held(),
+      .quiet = quiet_,
+      .draw_ms = draw_ms_,
+      .scale_percent = static_cast<int>(std::lround(100 * px(1) / (presents_ ? kPresenting : 1)))};
   facts.running = is_going(live);
   if (!facts.running)
     facts.paused = requested_since_ >= 0 && awaits_run_ ? requested_held_ : form_.start_held;
@@ -411,8 +464,12 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
     return;
   }
   const ImGuiID space = ImGui::GetID(screen_name(screen_));
-  if (reset_layout_ || lacks_layout(space))
-    build_default_layout(screen_, space, ImGui::GetContentRegionAvail());
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const std::pair<Screen, Room> laid_out{screen_, room_of(room)};
+  if (reset_layout_ || lacks_layout(space) ||
+      (laid_out != laid_out_ && is_default_of_other_room(screen_, laid_out.second)))
+    build_default_layout(screen_, space, room);
+  laid_out_ = laid_out;
   reset_layout_ = false;
   // Panel heads are tab bars with bold titles, 30 px high.
   ImGui::PushFont(fonts().bold, kTextSize);
@@ -439,7 +496,9 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   const bool bare = panel.bare;
   const std::string name = window_name(
       screen_, panel.id, c.compare && *panel.compare_title ? panel.compare_title : panel.title);
-  if (bare) ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  const ImGuiWindow* before = ImGui::FindWindowByName(name.c_str());
+  const bool has_tab = before && before->DockNode && before->DockNode->TabBar;
+  if (bare) ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, has_tab ? px(6) : 0));
   if (bare) ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().ground));
   const std::string empty = panel.empty(c);
   ImGuiWindowFlags flags = ImGuiWindowFlags_NoCollapse;
@@ -451,6 +510,11 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   if (bare) ImGui::PopStyleColor();
   if (bare) ImGui::PopStyleVar();
   if (visible) {
+    if (panel.head && has_controls_inside(ImGui::GetCurrentWindow())) {
+      ImGui::BeginGroup();
+      panel.head(c);
+      ImGui::EndGroup();
+    }
     if (empty.empty())
       panel.draw(c);
     else
@@ -463,7 +527,7 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   if (comes && window->DockNode && window->DockNode->TabBar)
     window->DockNode->TabBar->NextSelectedTabId = window->TabId;
   ImGui::End();
-  if (visible && !bare) draw_head_controls(c, panel, window);
+  if (visible) draw_head_controls(c, panel, window);
 }
 
 }  // namespace ui

@@ -1,6 +1,7 @@
 #include "ui/shell/layout.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -16,9 +17,11 @@ namespace ui {
 namespace {
 
 // Version of saved layouts. Increase it when the panels of a screen change.
-constexpr int kLayoutVersion = 6;
-// Height that the timelines of four lanes and the table beside them need.
-constexpr float kBelowLanes = 380;
+constexpr int kLayoutVersion = 7;
+// Heights at 100 %, px: the timelines of four lanes with the table beside them; lanes with four lines of text; a text panel with four lines.
+constexpr float kBelowLanes = 380, kLanes = 372, kText = 186;
+// Widths at 100 %, px: the column of Setup, in which no field is cut; the table of Difference.
+constexpr float kSetup = 252, kTable = 410;
 constexpr const char* kVersionHead = "[Decoscope][Layout]";
 
 int version_of(const std::filesystem::path& file) {
@@ -52,14 +55,35 @@ ImGuiID split(ImGuiID& node, ImGuiDir side, float share) {
 
 using Nodes = std::map<Dock, ImGuiID>;
 
+// Returns the part of the screen that holds the panels of `dock`: a small window has fewer parts, and their panels are tabs.
+Dock part_of(Dock dock, Screen screen, Room room) {
+  if (room == Room::Wide) return dock;
+  const Dock main = screen == Screen::Live ? Dock::Top : Dock::Centre;
+  if (room == Room::Small || screen == Screen::Compare || dock == main) return main;
+  return dock == Dock::Left || dock == Dock::LeftFoot ? Dock::Left : Dock::Centre;
+}
+
+float share_of(float pixels, float whole) {
+  return px(pixels) / std::max(whole, 1.0f);
+}
+
+float left_share(float width) {
+  return std::max(0.178f, share_of(kSetup, width));
+}
+
 // Splits the screen Live.
-Nodes live(ImGuiID centre) {
-  ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
+Nodes live(ImGuiID centre, ImVec2 size, Room room) {
+  if (room == Room::Small) return {{Dock::Top, centre}};
+  ImGuiID left = split(centre, ImGuiDir_Left, left_share(size.x));
+  if (room == Room::Medium) {
+    const ImGuiID top = split(centre, ImGuiDir_Up, share_of(kText, size.y));
+    return {{Dock::Left, left}, {Dock::Top, top}, {Dock::Centre, centre}};
+  }
   ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
   const ImGuiID left_foot = split(left, ImGuiDir_Down, 0.22f);
   const ImGuiID right_foot = split(right, ImGuiDir_Down, 0.175f);
   const ImGuiID right_middle = split(right, ImGuiDir_Down, 0.37f);
-  const ImGuiID top = split(centre, ImGuiDir_Up, 0.22f);
+  const ImGuiID top = split(centre, ImGuiDir_Up, std::max(0.22f, share_of(kText, size.y)));
   const ImGuiID foot = split(centre, ImGuiDir_Down, 0.46f);
   return {{Dock::Left, left},
           {Dock::LeftFoot, left_foot},
@@ -72,13 +96,16 @@ Nodes live(ImGuiID centre) {
 }
 
 // Splits the screen Compare. The lanes are the central node: they take the height that the timelines and the table below do not need, also when
-// the window grows.
-Nodes compare(ImGuiID lanes, float height) {
-  ImGuiID left = split(lanes, ImGuiDir_Left, 0.178f);
+// the window grows. In a low window the lanes keep the height of four lines of text, and the timelines get the rest.
+Nodes compare(ImGuiID lanes, ImVec2 size, Room room) {
+  if (room != Room::Wide) return {{Dock::Centre, lanes}};
+  ImGuiID left = split(lanes, ImGuiDir_Left, left_share(size.x));
   const ImGuiID left_foot = split(left, ImGuiDir_Down, 0.22f);
-  const float below = std::clamp(px(kBelowLanes) / std::max(height, 1.0f), 0.25f, 0.5f);
-  ImGuiID foot = split(lanes, ImGuiDir_Down, below);
-  const ImGuiID foot_right = split(foot, ImGuiDir_Right, 0.30f);
+  const float below = std::clamp(share_of(kBelowLanes, size.y), 0.25f, 0.5f);
+  ImGuiID foot = split(lanes, ImGuiDir_Down, std::min(below, 1 - share_of(kLanes, size.y)));
+  // The table has room for the figures of five lanes.
+  const float table = share_of(kTable, size.x * (1 - left_share(size.x)));
+  const ImGuiID foot_right = split(foot, ImGuiDir_Right, std::clamp(table, 0.30f, 0.42f));
   return {{Dock::Left, left},
           {Dock::LeftFoot, left_foot},
           {Dock::Centre, lanes},
@@ -87,8 +114,10 @@ Nodes compare(ImGuiID lanes, float height) {
 }
 
 // Splits the screen Training.
-Nodes training(ImGuiID centre) {
-  const ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
+Nodes training(ImGuiID centre, ImVec2 size, Room room) {
+  if (room == Room::Small) return {{Dock::Centre, centre}};
+  const ImGuiID left = split(centre, ImGuiDir_Left, left_share(size.x));
+  if (room == Room::Medium) return {{Dock::Left, left}, {Dock::Centre, centre}};
   const ImGuiID foot = split(centre, ImGuiDir_Down, 0.5f);
   const ImGuiID right = split(centre, ImGuiDir_Right, 0.27f);
   const ImGuiID right_middle = split(centre, ImGuiDir_Right, 0.45f);
@@ -97,6 +126,44 @@ Nodes training(ImGuiID centre) {
           {Dock::Right, right},
           {Dock::RightMiddle, right_middle},
           {Dock::Centre, centre}};
+}
+
+// Returns the panels of a screen in the order of their tabs: first those that belong to a part, then those that a small window adds to it.
+std::vector<const Panel*> in_tab_order(Screen screen, Room room) {
+  std::vector<const Panel*> order;
+  for (const Panel& panel : panels())
+    if (dock_of(panel, screen) != Dock::None) order.push_back(&panel);
+  std::ranges::stable_partition(order, [&](const Panel* panel) {
+    const Dock dock = dock_of(*panel, screen);
+    return part_of(dock, screen, room) == dock;
+  });
+  return order;
+}
+
+// Returns the node of a panel's window, also before the window's first frame; 0: none is known.
+ImGuiID node_of(Screen screen, const Panel& panel) {
+  const std::string name = window_name(screen, panel.id, panel.title);
+  if (const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str())) return window->DockId;
+  const ImGuiWindowSettings* settings = ImGui::FindWindowSettingsByID(ImHashStr(name.c_str()));
+  return settings ? settings->DockId : 0;
+}
+
+void set_tab_order(const std::string& name, short order) {
+  if (ImGuiWindow* window = ImGui::FindWindowByName(name.c_str())) window->DockOrder = order;
+  if (ImGuiWindowSettings* settings = ImGui::FindWindowSettingsByID(ImHashStr(name.c_str())))
+    settings->DockOrder = order;
+}
+
+// Returns true if the panels share parts as the default layout for `room` has it.
+bool has_parts_of(Screen screen, Room room) {
+  const std::vector<const Panel*> all = in_tab_order(screen, room);
+  for (const Panel* one : all)
+    for (const Panel* other : all)
+      if ((node_of(screen, *one) == node_of(screen, *other)) !=
+          (part_of(dock_of(*one, screen), screen, room) ==
+           part_of(dock_of(*other, screen), screen, room)))
+        return false;
+  return true;
 }
 
 std::vector<const char*> ids_of(Screen screen) {
@@ -167,21 +234,34 @@ bool lacks_layout(ImGuiID dockspace) {
   return !node || (!node->IsSplitNode() && node->Windows.empty());
 }
 
+Room room_of(ImVec2 size) {
+  if (size.x >= px(1060) && size.y >= px(560)) return Room::Wide;
+  return size.x >= px(760) && size.y >= px(360) ? Room::Medium : Room::Small;
+}
+
+bool is_default_of_other_room(Screen screen, Room room) {
+  if (has_parts_of(screen, room)) return false;
+  return std::ranges::any_of(std::array{Room::Wide, Room::Medium, Room::Small},
+                             [screen](Room other) { return has_parts_of(screen, other); });
+}
+
 void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(dockspace);
   ImGui::DockBuilderAddNode(dockspace, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(dockspace, size);
-  const Nodes nodes = screen == Screen::Live       ? live(dockspace)
-                      : screen == Screen::Compare  ? compare(dockspace, size.y)
-                      : screen == Screen::Training ? training(dockspace)
+  const Room room = room_of(size);
+  const Nodes nodes = screen == Screen::Live       ? live(dockspace, size, room)
+                      : screen == Screen::Compare  ? compare(dockspace, size, room)
+                      : screen == Screen::Training ? training(dockspace, size, room)
                                                    : Nodes{};
-  for (const Panel& panel : panels()) {
-    const Dock dock = dock_of(panel, screen);
-    if (dock == Dock::None) continue;
-    ImGui::DockBuilderDockWindow(window_name(screen, panel.id, panel.title).c_str(),
-                                 nodes.at(dock));
-    if (panel.bare)
-      ImGui::DockBuilderGetNode(nodes.at(dock))->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
+  std::map<ImGuiID, short> n_tabs;
+  for (const Panel* panel : in_tab_order(screen, room)) {
+    const ImGuiID node = nodes.at(part_of(dock_of(*panel, screen), screen, room));
+    const std::string name = window_name(screen, panel->id, panel->title);
+    ImGui::DockBuilderDockWindow(name.c_str(), node);
+    set_tab_order(name, n_tabs[node]++);
+    if (panel->bare && room == Room::Wide)
+      ImGui::DockBuilderGetNode(node)->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
   }
   ImGui::DockBuilderFinish(dockspace);
 }

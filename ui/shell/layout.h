@@ -21,7 +21,22 @@ const char* screen_name(Screen screen);
 std::span<const char* const> panels_of(Screen screen);
 /// Returns the Dear ImGui name of a panel's window: the title shown, then an id that is unique to screen and panel.
 std::string window_name(Screen screen, const char* panel_id, const char* title);
-/// Docks every panel of the screen at its default place in a dock space of `size` pixels.
+/// The smallest size of the window at 100 %, px. In a smaller one the scale is reduced.
+inline constexpr int kLeastWidth = 640, kLeastHeight = 400;
+
+/// The room for panels in a window.
+enum class Room {
+  Wide,    ///< every part of the screen has its place
+  Medium,  ///< Setup at the left; the other panels share one or two places as tabs, the text of the answer has its own
+  Small,   ///< all panels are tabs of one place
+};
+/// Returns the room in a dock space of `size` pixels at the user's scale.
+Room room_of(ImVec2 size);
+/// Returns true if the screen has the default layout of another room, so that it must be built again for this one. A layout that the user
+/// changed by moving panels is kept at every size.
+bool is_default_of_other_room(Screen screen, Room room);
+/// Docks every panel of the screen at its default place in a dock space of `size` pixels. In a small window panels share places; the text of
+/// the answer has at least four lines.
 void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size);
 /// Checks the version of a saved layout. A layout of another version would leave new panels floating, so the file is renamed to *.old and
 /// the default layout is used. Call between CreateContext and the first frame.

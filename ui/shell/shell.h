@@ -197,6 +197,7 @@ class Shell {
   void go_on_with_cpu();
   void ask(engine::Command command);
   void draw_top_bar(Context& context);
+  void draw_file_buttons(const Context& context);
   void draw_screen_choice();
   void draw_run_controls(Context& context);
   void draw_model_chip(Context& context);
@@ -369,6 +370,9 @@ class Shell {
   Screen screen_ = Screen::Welcome;
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
+  std::pair<Screen, Room> laid_out_{Screen::Welcome,
+                                    Room::Small};  // for which the layout was checked last
+  float bar_end_ = 240;                            // width of the buttons at the end of the top bar
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
   bool save_dialog_ = false, close_dialog_ = false;
   double stops_since_ = -1;  // clock_ when "Save and close" stopped the runs; -1: it did not

@@ -61,8 +61,10 @@ void Shell::open_what_fits(Context& context) {
     any_in_front = true;
     give_way(panel);
   }
-  // In the first frame there are no tabs yet; the first panel will be in front.
-  if (!any_in_front) give_way(*panel_named("trajectory"));
+  // In the first frame there are no tabs yet; the first panel will be in front. Nothing comes before the text in a small window.
+  const ImGuiWindow *first = window_of("trajectory"), *text = window_of("text");
+  const bool behind_text = first && text && first->DockId == text->DockId;
+  if (!any_in_front && !behind_text) give_way(*panel_named("trajectory"));
 }
 
 }  // namespace ui

@@ -17,6 +17,9 @@
 namespace ui {
 namespace {
 
+// Width of the screen, px at 100 %, below which its two columns are one.
+constexpr float kNarrow = 820;
+
 bool door(float high,
           const char* id,
           const char* title,
@@ -25,6 +28,9 @@ bool door(float high,
           bool primary,
           const std::string& why_off) {
   bool pressed = false;
+  // A low window scrolls; its cards keep the height of their words.
+  const float wrap = ImGui::GetContentRegionAvail().x - 2 * ImGui::GetStyle().WindowPadding.x;
+  high = std::max(high, px(90) + ImGui::CalcTextSize(words_.c_str(), nullptr, false, wrap).y);
   if (begin_card(id, {0, high})) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(6)));
     ImGui::PushFont(fonts().bold, 19);
@@ -91,8 +97,8 @@ void recent_models(const Context& context) {
   }
 }
 
-void health(const Context& context) {
-  if (begin_card("health", {0, 0})) {
+void health(const Context& context, bool grows) {
+  if (begin_card("health", {0, 0}, true, grows)) {
     ImGui::PushFont(fonts().bold, 19);
     words("This machine", theme().bright);
     ImGui::PopFont();
@@ -146,16 +152,19 @@ void draw_welcome(Context& context) {
   ImGui::PushFont(fonts().bold, 26);
   words("Decoscope", theme().bright);
   ImGui::PopFont();
-  words(
+  wrapped(
       "Watch a language model write several tokens per step, and see why the answer stays the "
       "same.",
       theme().dim);
   ImGui::Dummy({1, px(10)});
-  ImGui::BeginChild("doors", {wide * 0.6f, 0});
+  // In a narrow window the machine is below the cards.
+  const bool is_narrow = wide < px(kNarrow);
+  ImGui::BeginChild("doors", {is_narrow ? 0 : wide * 0.6f, 0},
+                    is_narrow ? ImGuiChildFlags_AutoResizeY : ImGuiChildFlags_None);
   doors(context);
   ImGui::EndChild();
-  ImGui::SameLine(0, px(8));
-  health(context);
+  if (!is_narrow) ImGui::SameLine(0, px(8));
+  health(context, is_narrow);
   ImGui::EndChild();
 }
 

@@ -73,6 +73,7 @@ class Display {
                   "window: cannot be created with OpenGL 3.0: " + why +
                       "; update the graphics driver, or install Mesa's software renderer");
     }
+    glfwSetWindowSizeLimits(window_, kLeastWidth, kLeastHeight, GLFW_DONT_CARE, GLFW_DONT_CARE);
     glfwMakeContextCurrent(window_);
     glfwSwapInterval(1);
   }

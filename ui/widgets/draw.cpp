@@ -1,6 +1,7 @@
 #include "ui/widgets/draw.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <cstring>
 
@@ -161,6 +162,7 @@ void apply_theme(ThemeName name, float scale) {
   style.WindowMenuButtonPosition = ImGuiDir_None;
   style.DisabledAlpha = 0.55f;
   style.ScaleAllSizes(scale);
+  style.TabMinWidthShrink = FLT_MAX;  // tabs without room scroll; their titles are never cut
   style.FontScaleMain = scale;
   set_colours(style, *current);
   ImGui::GetStyle() = style;
@@ -415,17 +417,12 @@ void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top) {
                                           px(1.5f));
 }
 
-namespace {
-
-// Returns the label, or a shorter form of it if there is no room.
 std::string label_within(const std::string& label, float width) {
   if (ImGui::CalcTextSize(label.c_str()).x <= width) return label;
   std::string shorter = label;
   if (shorter.starts_with("tokens / ")) shorter.replace(0, 9, "tok/");
   return elided(shorter, width);
 }
-
-}  // namespace
 
 bool big_number(const Figure& figure, std::span<const float> recent, float width) {
   ImGui::BeginGroup();
@@ -590,11 +587,12 @@ void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding) {
   ImGui::SetNextWindowPos(at);
   ImGui::SetNextWindowSize(size);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, padding);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
   ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().bar));
   ImGui::Begin(name, nullptr, kFixedWindow);
   ImGui::PopStyleColor();
-  ImGui::PopStyleVar(2);
+  ImGui::PopStyleVar(3);
 }
 
 bool work_bar(const char* id,
@@ -620,11 +618,12 @@ bool work_bar(const char* id,
   return pressed;
 }
 
-bool begin_card(const char* id, ImVec2 size, bool padded) {
+bool begin_card(const char* id, ImVec2 size, bool padded, bool grows) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().card));
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 1);
   if (!padded) ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
-  const bool open = ImGui::BeginChild(id, size, ImGuiChildFlags_Borders);
+  const bool open = ImGui::BeginChild(
+      id, size, ImGuiChildFlags_Borders | (grows ? ImGuiChildFlags_AutoResizeY : 0));
   if (!padded) ImGui::PopStyleVar();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();

@@ -74,6 +74,8 @@ bool label_value(const Figure& figure);
 /// Puts an invisible button over a figure, with its formula as the tooltip.
 /// @return whether it was clicked and has steps
 bool figure_button(const Figure& figure, ImVec2 size);
+/// Returns the label of a figure shortened to a width in the current font: "tok/step" for "tokens / step", else with "..." at its end.
+std::string label_within(const std::string& label, float width);
 /// Draws a label, a large number and a line of recent values; otherwise works like label_value().
 bool big_number(const Figure& figure, std::span<const float> recent, float width);
 /// Draws values as a line.
@@ -137,7 +139,8 @@ bool work_bar(const char* id,
               const char* why_cancel);
 
 /// Begins a card: a child window with rounded corners and a thin border.
-bool begin_card(const char* id, ImVec2 size, bool padded = true);
+/// @param grows  the card has the height of its content
+bool begin_card(const char* id, ImVec2 size, bool padded = true, bool grows = false);
 /// Ends the card.
 void end_card();
 

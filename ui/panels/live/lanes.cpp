@@ -35,6 +35,9 @@ std::string why_no_lanes(const Context& context) {
 constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,  Mean::Pool,
                             Mean::Draft,    Mean::Rejected, Mean::Unused, Mean::Approximate};
 
+// Width of three figures side by side; heights below which the prompt has one line, and none; width of the narrowest lane. In px at 100 %.
+constexpr float kWidthOfThree = 228, kLowLanes = 362, kLowestWithPrompt = 300, kNarrowestLane = 156;
+
 // The result of a lane's comparison with plain decoding.
 struct Badge {
   std::string text;
@@ -104,24 +107,23 @@ void lane_head(Context& context, const engine::RunRecord& run) {
 
 void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n) {
   const Numbers& numbers = run_numbers(context, run);
-  // A narrow lane has two figures.
-  const bool has_three = ImGui::GetContentRegionAvail().x >= px(170);
-  const float third = std::min(px(110), ImGui::GetContentRegionAvail().x / (has_three ? 3 : 2));
-  const float left = ImGui::GetCursorPosX();
-  Figure speedup = numbers.speedup;
-  speedup.label = "speedup";
-  const auto big = [&](const Figure& figure) {
-    if (big_number(figure, {}, third))
-      context.choose_steps(run, steps_in_set(context.times(run), n, figure.step_set),
-                           step_set_words(figure.step_set));
-  };
-  big(numbers.tokens_per_second);
-  ImGui::SameLine(left + third);
-  if (has_three) {
-    big(numbers.tokens_per_step);
-    ImGui::SameLine(left + 2 * third);
+  Figure figures[] = {numbers.tokens_per_second, numbers.tokens_per_step, numbers.speedup};
+  figures[2].label = "speedup";
+  const float room = ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
+  // A narrow lane has a line for each figure, because three side by side would be cut.
+  const bool in_lines = room < px(kWidthOfThree);
+  const float third = std::min(px(110), room / 3);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), in_lines ? px(2) : px(6)));
+  for (int i = 0; i < 3; ++i) {
+    if (in_lines)
+      figures[i].label = label_within(figures[i].label, room - px(64));
+    else if (i > 0)
+      ImGui::SameLine(left + static_cast<float>(i) * third);
+    if (in_lines ? label_value(figures[i]) : big_number(figures[i], {}, third))
+      context.choose_steps(run, steps_in_set(context.times(run), n, figures[i].step_set),
+                           step_set_words(figures[i].step_set));
   }
-  big(speedup);
+  ImGui::PopStyleVar();
 }
 
 // Returns the share of the answer that is committed at the playhead; while the run is not finished, the share of max tokens.
@@ -148,14 +150,37 @@ void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
   end_card();
 }
 
-void prompt_card(const std::vector<const engine::RunRecord*>& runs) {
+// Draws the prompt on one line, where the height is needed for the answers; the "?" explains the cells.
+void prompt_line(const char* label, const std::string& prompt) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(12), px(6)));
+  if (begin_card("prompt", {0, px(40)})) {
+    const float end = right_edge() - px(34);
+    ImGui::AlignTextToFramePadding();
+    small_label(label);
+    ImGui::SameLine(0, px(10));
+    ImGui::PushFont(fonts().mono, kMonoSize);
+    std::string line = prompt;
+    std::ranges::replace(line, '\n', ' ');
+    words(elided(line, end - px(8) - ImGui::GetCursorPosX()), theme().text);
+    if (ImGui::IsItemHovered()) tooltip(prompt);
+    ImGui::PopFont();
+    ImGui::SameLine(end);
+    panel_legend(kLanesPanel);
+  }
+  end_card();
+  ImGui::PopStyleVar();
+}
+
+void prompt_card(const std::vector<const engine::RunRecord*>& runs, bool is_low) {
   const engine::RunRecord& run = *runs.front();
   const bool shared = std::all_of(runs.begin(), runs.end(), [&](const engine::RunRecord* other) {
     return other->started.prompt == run.started.prompt;
   });
+  const char* label = shared ? "Prompt, shared" : "Prompt of A; other lanes have their own";
+  if (is_low) return prompt_line(label, run.started.prompt);
   if (begin_card("prompt", {0, px(84)})) {
     const float left = ImGui::GetCursorPosX(), top = ImGui::GetCursorPosY();
-    small_label(shared ? "Prompt, shared" : "Prompt of A; other lanes have their own");
+    small_label(label);
     ImGui::SameLine(0, px(10));
     ImGui::PushFont(fonts().mono, kMonoSize);
     const ImVec2 at = ImGui::GetCursorPos();
@@ -178,9 +203,11 @@ void prompt_card(const std::vector<const engine::RunRecord*>& runs) {
 void draw_lanes(Context& context) {
   const auto runs = context.shown_runs();
   const ImVec2 all = ImGui::GetContentRegionAvail();
-  prompt_card(runs);
+  // In the lowest window only Setup shows the prompt.
+  if (all.y >= px(kLowestWithPrompt)) prompt_card(runs, all.y < px(kLowLanes));
   const float gap = px(8), n = static_cast<float>(runs.size());
-  const float wide = (all.x - gap * (n - 1)) / n;
+  // Narrower lanes would cut their figures, so the panel scrolls sideways.
+  const float wide = std::max((all.x - gap * (n - 1)) / n, px(kNarrowestLane));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   const float high = ImGui::GetContentRegionAvail().y;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -201,6 +228,7 @@ const Panel kLanesPanel{
     .draw = draw_lanes,
     .help = "Each column is one lane of the race; all lanes have used the same own compute.",
     .marks = cell_marks(),
+    .wide = true,
     .bare = true,
     .main = true,
     .compare = Dock::Centre};

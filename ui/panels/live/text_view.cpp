@@ -251,7 +251,8 @@ void draw_token_text(Context& context,
   metrics.gap = px(2);
   const auto& boxes =
       boxes_of(prepared, first, ImGui::GetContentRegionAvail().x - px(4), metrics, flowing);
-  const float line_height = flowing ? px(22) : px(29), cell_height = flowing ? px(20) : px(24);
+  const float line_height = flowing ? px(22) : px(kTokenLine),
+              cell_height = flowing ? px(20) : px(24);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;
   const double top_cost = context.states.get<TextView>().lens == Lens::Cost ? costliest(all) : 0;

@@ -15,6 +15,9 @@ struct Context;
 enum class Lens { TokenStatus, Probability, Age, Cost, Agreement, Origin };
 inline constexpr int kLenses = 6;
 
+/// Height of a line of cells, px at 100 %.
+inline constexpr float kTokenLine = 29;
+
 /// The lens that the user chose. Key L changes it too.
 struct TextView : PanelState {
   Lens lens = Lens::TokenStatus;

@@ -12,12 +12,24 @@
 
 namespace ui {
 
+namespace {
+
+// A number of four digits with the buttons that change it, px at 100 %.
+constexpr float kNarrowestField = 92;
+
+}  // namespace
+
 void row_label(const char* label, const std::string& help) {
   ImGui::AlignTextToFramePadding();
   words(label, theme().dim);
   if (!help.empty() && ImGui::IsItemHovered()) tooltip(help);
   const float left = ImGui::GetCursorPosX(), words_end = left + ImGui::GetItemRectSize().x;
-  ImGui::SameLine(std::max(ImGui::GetContentRegionAvail().x * 0.52f, words_end + px(8)));
+  const float field = std::max(ImGui::GetContentRegionAvail().x * 0.52f, words_end + px(8));
+  // Beside a long label a field would lose its width, so it goes below.
+  if (right_edge() - field < px(kNarrowestField))
+    ImGui::SetCursorPosX(left + px(12));
+  else
+    ImGui::SameLine(field);
   ImGui::SetNextItemWidth(-FLT_MIN);
 }
 
