@@ -1,14 +1,17 @@
 // Turns every failure into one line on stderr and an exit code (0 ok, 2 usage, 3 bad
 // input, 4 resources, 5 device, 6 cancelled, 70 our bug).
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <string>
 
 #include "app/cli/commands.h"
 #include "app/cli/terminal.h"
+#include "app/cli/version.h"
 #include "engine/run/failure.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/error.h"
+#include "kernels/processors.h"
 
 namespace {
 
@@ -40,6 +43,12 @@ int code_at_cpu_limit(int code) {
 
 int main(int argc, char** argv) {
   app::fill_closed_streams();
+  if (const std::string why =
+          app::why_processor_is_refused(kernels::cpu::missing_features(), std::getenv("CPU_OPS"));
+      !why.empty()) {
+    app::print_error(why);
+    return static_cast<int>(kernels::ErrorCode::Device);
+  }
   app::install_signal_handlers();
   const int code = code_at_cpu_limit(code_of(argc, argv));
   for (const std::string& note : kernels::take_notes_of_closed()) app::print_error("note: " + note);

@@ -24,6 +24,7 @@ endif()
 include(cmake/jinja.cmake)
 
 if(WITH_UI)
+  set(OpenGL_GL_PREFERENCE LEGACY)  # libGL.so.1, which every desktop has; libOpenGL.so.0 is a package of its own
   find_package(OpenGL REQUIRED)
   find_package(glfw3 REQUIRED)
   # The unpacked source archive of imgui-bundle: Dear ImGui, ImPlot, the test engine, fonts. scripts/setup.sh puts it

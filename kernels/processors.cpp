@@ -9,6 +9,9 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace kernels::cpu {
 namespace {
@@ -38,6 +41,22 @@ std::vector<Processor> read_processors(std::span<const int> ids, const std::stri
                           number_in(folder + "/cpu_capacity", frequency)});
   }
   return processors;
+}
+
+std::string missing_features() {
+  std::string missing;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+  const auto need = [&missing](bool is_there, const char* name) {
+    if (!is_there) missing += (missing.empty() ? "" : ", ") + std::string(name);
+  };
+  need(__builtin_cpu_supports("avx2"), "AVX2");
+  need(__builtin_cpu_supports("fma"), "FMA");
+  need(has_f16c, "F16C");
+#endif
+  return missing;
 }
 
 std::vector<int> usable_processor_ids() {

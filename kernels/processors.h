@@ -10,6 +10,9 @@
 
 namespace kernels::cpu {
 
+/// Returns the instruction sets that the program needs and this processor lacks: "AVX2, FMA"; empty if it has all, or is no x86-64.
+std::string missing_features();
+
 /// A processor as the operating system counts it (a hyper-thread).
 struct Processor {
   int package = 0, core = 0;

@@ -7,6 +7,7 @@
 #include "app/cli/subcommands.h"
 #include "app/cli/terminal.h"
 #include "app/cli/usage.h"
+#include "app/cli/version.h"
 #include "engine/checkpoint/config.h"
 
 namespace app {
@@ -83,7 +84,7 @@ bool parse_or_answer(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::CallForAllHelp&) {
     print(app.help("", CLI::AppFormatMode::All));
   } catch (const CLI::CallForVersion&) {
-    print("decoscope " DECOSCOPE_VERSION "\n");
+    print(version_text() + "\n");
   } catch (const CLI::ParseError& error) {
     refuse_missing_values(app, argc, argv);
     throw kernels::Error(kernels::ErrorCode::Usage, usage_message(app, error));
@@ -114,7 +115,7 @@ int run_command_line(int argc, char** argv) {
       "Decoscope runs large language models with parallel decoders and shows what they do.\n"
       "Without a subcommand it opens the window, with the options below.",
       "decoscope");
-  app.set_version_flag("--version", "decoscope " DECOSCOPE_VERSION);
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(0, 1);
   Parsed p;
   Run run = [&p] {

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/error.h"
+#include "kernels/processors.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -46,10 +47,7 @@ std::list<InstructionSet> find_sets() {
   };
   add("scalar", scalar_kernels());
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-      !has_bit(1, 0, 'c', 29))  // F16C
-    return sets;
+  if (!missing_features().empty()) return sets;
   add("avx2", avx2_kernels());
   if (has_bit(7, 1, 'a', 4)) add("avx_vnni", avx_vnni_kernels());
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||

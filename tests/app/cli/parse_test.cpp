@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "app/cli/commands.h"
+#include "app/cli/version.h"
 #include "kernels/error.h"
 
 namespace {
@@ -415,6 +417,15 @@ TEST(CommandLine, the_window_gets_its_theme) {
   EXPECT_EQ(window_options->screen, "training");
   EXPECT_EQ(window_options->open, "run");
   EXPECT_THROW(parse({"--theme", "lihgt"}), kernels::Error);
+}
+
+TEST(Processor, one_without_avx2_is_refused_by_name) {
+  const std::string why = app::why_processor_is_refused("AVX2, FMA", nullptr);
+  EXPECT_THAT(why, testing::StartsWith("this processor lacks AVX2, FMA; "));
+  EXPECT_THAT(why, testing::HasSubstr("CPU_OPS=scalar"));
+  EXPECT_FALSE(app::why_processor_is_refused("F16C", "avx2").empty());
+  EXPECT_EQ(app::why_processor_is_refused("AVX2", "scalar"), "");
+  EXPECT_EQ(app::why_processor_is_refused("", nullptr), "");
 }
 
 }  // namespace
