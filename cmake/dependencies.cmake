@@ -27,6 +27,7 @@ if(WITH_UI)
   set(OpenGL_GL_PREFERENCE LEGACY)  # libGL.so.1, which every desktop has; libOpenGL.so.0 is a package of its own
   find_package(OpenGL REQUIRED)
   find_package(glfw3 REQUIRED)
+  find_package(GIF REQUIRED)
   # The unpacked source archive of imgui-bundle: Dear ImGui, ImPlot, the test engine, fonts. scripts/setup.sh puts it
   # where the default points; packagers point elsewhere.
   set(DECOSCOPE_IMGUI_DIR "$ENV{DECOSCOPE_IMGUI_DIR}" CACHE PATH "Root of the unpacked imgui-bundle source archive")

@@ -32,20 +32,7 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
       ->check(one_of({"welcome", "live", "compare", "lesson", "training"}));
   app.add_option("--theme", o.theme, "colours of the window (default: the last ones used)")
       ->check(one_of({"dark", "light", "monochrome"}));
-  app.add_option_function<std::string>(
-         "--size",
-         [&o](const std::string& size) {
-           const std::size_t by = size.find('x');
-           const auto width = whole_from(size.substr(0, by), 640, 16384);
-           const auto height =
-               by == std::string::npos ? width : whole_from(size.substr(by + 1), 400, 16384);
-           if (by == std::string::npos || !width || !height)
-             throw CLI::ValidationError(
-                 "--size", size + ": expected WIDTHxHEIGHT in pixels, 640x400 to 16384x16384");
-           o.width = static_cast<int>(*width), o.height = static_cast<int>(*height);
-         },
-         "size of the window (default: 1600x1000)")
-      ->type_name("WxH");
+  add_size_option(app, o.width, o.height, "1600x1000");
   app.add_option("--ui-scale", o.ui_scale,
                  "scale of the window's text and controls in percent (default: the last one used)")
       ->transform(whole_number(50, 300));

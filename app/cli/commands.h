@@ -231,6 +231,12 @@ struct TraceOptions {
   bool json = false;
   int run = 0;  // convert to a trace: number of the run to convert; 0: all runs
   int first_step = 0, last_step = 0x7FFF'FFFF;
+  // Of an animation:
+  bool by_time = false;   // frames at equal distances of own compute; false: one for each step
+  int ms_per_step = 250;  // by step: how long a frame is shown
+  double seconds = 10;    // by time: how long the animation takes
+  std::string panel;      // panel that it shows; empty: the whole window
+  int width = 1280, height = 720;  // of the window, pixels
 };
 
 /// Options of `lesson`.
@@ -242,6 +248,7 @@ struct LessonOptions {
 
 /// Options of the window.
 struct WindowCommandOptions {
+  TraceOptions animation;  // write an animation to `out`, then exit; empty `out`: none
   ModelOptions model;
   std::string open;                 // recording, or a training's folder or log
   std::string screenshot;           // PNG to write a picture of the window to, then exit

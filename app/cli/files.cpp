@@ -427,7 +427,8 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->add_option("out", p.trace.out,
                    "output file; its extension selects the format: .json or .json.gz (trace for "
                    "Perfetto), .html (a page that plays it in a browser), .md (report), .csv (four "
-                   "tables), .txt (description), .pdrun (the intact part of a damaged recording) "
+                   "tables), .txt (description), .pdrun (the intact part of a damaged recording), "
+                   ".gif or .png (an animation of the window; needs a display) "
                    "(default: the recording's name with .json)")
       ->type_name("FILE");
   convert->add_flag("--with-prompt", p.trace.with_prompt,
@@ -436,12 +437,30 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
                     "to a recording: keep only the texts of tokens that occur, which makes a small "
                     "file of a short run");
   // These options export a part of a recording, because viewers cannot open a very long trace.
-  convert->add_option("--run", p.trace.run, "to a trace: only this run")
+  convert->add_option("--run", p.trace.run, "to a trace or an animation: only this run")
       ->transform(whole_number(1));
-  convert->add_option("--first-step", p.trace.first_step, "to a trace: steps from this one on")
+  convert
+      ->add_option("--first-step", p.trace.first_step,
+                   "to a trace or an animation: steps from this one on")
       ->transform(whole_number(0));
-  convert->add_option("--last-step", p.trace.last_step, "to a trace: steps up to this one")
+  convert
+      ->add_option("--last-step", p.trace.last_step,
+                   "to a trace or an animation: steps up to this one")
       ->transform(whole_number(0));
+  convert->add_flag("--by-time", p.trace.by_time,
+                    "of an animation: frames at equal distances of compute time, not one for each "
+                    "step");
+  convert
+      ->add_option("--ms-per-step", p.trace.ms_per_step,
+                   "of an animation: milliseconds that a step is shown")
+      ->transform(whole_number(20, 5000))
+      ->capture_default_str();
+  convert->add_option("--seconds", p.trace.seconds, "of an animation by time: its length")
+      ->check(CLI::Range(1.0, 120.0))
+      ->capture_default_str();
+  convert->add_option("--panel", p.trace.panel, "of an animation: this panel only")
+      ->type_name("NAME");
+  add_size_option(*convert, p.trace.width, p.trace.height, "1280x720");
 }
 
 void add_lesson(CLI::App& app, Parsed& p, Run& run) {

@@ -373,6 +373,24 @@ std::string options_help(const std::string& decoder) {
   return text;
 }
 
+void add_size_option(CLI::App& command, int& width, int& height, const std::string& standard) {
+  command
+      .add_option_function<std::string>(
+          "--size",
+          [&width, &height](const std::string& size) {
+            const std::size_t by = size.find('x');
+            const auto wide = whole_from(size.substr(0, by), 640, 16384);
+            const auto high =
+                by == std::string::npos ? wide : whole_from(size.substr(by + 1), 400, 16384);
+            if (by == std::string::npos || !wide || !high)
+              throw CLI::ValidationError(
+                  "--size", size + ": expected WIDTHxHEIGHT in pixels, 640x400 to 16384x16384");
+            width = static_cast<int>(*wide), height = static_cast<int>(*high);
+          },
+          "size of the window (default: " + standard + ")")
+      ->type_name("WxH");
+}
+
 std::string options_example(const std::string& decoder) {
   const engine::DecoderInfo& selected = engine::decoder_named(decoder);
   const engine::DecoderInfo& info =

@@ -30,6 +30,9 @@ void add_run_code_option(CLI::App& command, bool& run_code);
 /// Adds the options of ModelOptions except --draft and --defaults.
 /// @param with_context  adds --context; `bench` has another option of that name
 void add_model_options(CLI::App& command, ModelOptions& o, bool with_context = true);
+/// Adds --size, of the window.
+/// @param standard  the initial values of width and height, for the help: "1600x1000"
+void add_size_option(CLI::App& command, int& width, int& height, const std::string& standard);
 /// Adds --pool.
 void add_pool_option(CLI::App& command, std::string& pool);
 /// Adds --chat and --system.

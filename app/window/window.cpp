@@ -27,6 +27,7 @@ int window(const WindowCommandOptions&) {
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/paths.h"
 #include "app/cli/terminal.h"
@@ -106,6 +107,27 @@ void check_arguments(const WindowCommandOptions& options) {
     engine::ModelStore(assets_dir(), 1).device(options.model.device);
 }
 
+// Prints the result of `trace convert` to an animation.
+void print_animation(const TraceOptions& options,
+                     const std::string& path,
+                     const std::string& words) {
+  using Json = nlohmann::ordered_json;
+  const std::string notice = path == options.out
+                                 ? ""
+                                 : fmt::format("{} exists; written to {}",
+                                               engine::escaped(options.out), engine::escaped(path));
+  if (!options.json) {
+    print(for_terminal("wrote " + engine::escaped(path) + ": " + words + "\n" +
+                       (notice.empty() ? "" : "note: " + notice + "\n")));
+    return;
+  }
+  Json object{{"from", engine::as_utf8(options.path)},
+              {"files", Json::array({engine::as_utf8(path)})},
+              {"notices", Json::array()}};
+  if (!notice.empty()) object["notices"].push_back(notice);
+  print(object.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
 // Prints the scale that the window chose for the model of the form.
 void print_scale(const ui::Catalog& catalog, const ui::SetupForm& form) {
   for (const ui::CatalogModel& model : catalog.models) {
@@ -150,12 +172,25 @@ int window(const WindowCommandOptions& options) {
   window_options.draft_scale = options.model.draft_scale;
   window_options.heads = options.model.heads;
   window_options.screenshot = options.screenshot;
+  const TraceOptions& animation = options.animation;
+  window_options.animation = animation.out;
+  window_options.animation_plan.pace = animation.by_time ? ui::Pace::Time : ui::Pace::Step;
+  window_options.animation_plan.ms_per_step = animation.ms_per_step;
+  window_options.animation_plan.seconds = animation.seconds;
+  window_options.first_step = animation.first_step;
+  window_options.last_step = animation.last_step;
+  window_options.run = animation.run;
+  std::string written;
+  window_options.hooks.animation_written = [&](const std::string& path, const std::string& words) {
+    written = path;
+    print_animation(animation, path, words);
+  };
   window_options.panel = panel_id(options.panel);
   window_options.step = options.step;
   window_options.race_first =
       options.start || (!options.screenshot.empty() && options.open.empty());
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";
-  if (!options.screenshot.empty()) window_options.config_dir = "-";
+  if (!options.screenshot.empty() || !animation.out.empty()) window_options.config_dir = "-";
   window_options.hooks.wants_to_close = interrupted;
   window_options.hooks.has_news = [&] {
     const bool has_devices = devices.take(), has_models = models.take();
@@ -166,6 +201,9 @@ int window(const WindowCommandOptions& options) {
   }
   try {
     thread.beside([&] { return ui::run_window(events, commands, catalog, window_options); });
+    if (!animation.out.empty() && written.empty())
+      throw kernels::Error(kernels::ErrorCode::Cancelled,
+                           engine::escaped(animation.out) + ": cancelled; nothing was written");
     return 0;
   } catch (const kernels::Error& error) {
     // Without DISPLAY this is a usage error, not a failure of a device.

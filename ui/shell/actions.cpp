@@ -318,6 +318,8 @@ void Shell::go_back() {
     saving_->give_up();
   } else if (exports()) {
     exporting_->give_up();
+  } else if (animating_) {
+    picture_taken("The animation was cancelled; no file was written.");
   } else {
     selection_.locked = {};
     std::erase_if(notes_.bookmarks,

@@ -442,7 +442,12 @@ void Shell::draw_status_bar(Context& c) {
   const auto& view = state<TimelineView>();
   if (view.range.range0 != view.range.range1)
     facts.range = length_words(view.clock, std::abs(view.range.range1 - view.range.range0));
-  words_within(screen_ == Screen::Training ? training_bar()
+  const bool writes = animating_ && animating_->state() == Animating::State::Writing;
+  words_within(writes && !captions_
+                   ? fmt::format("Writing {}: {}, Esc cancels",
+                                 std::filesystem::path(animating_->path()).filename().string(),
+                                 percent(animating_->fraction()))
+               : screen_ == Screen::Training ? training_bar()
                : captions_ ? caption_words(catalog_.app_version, c.timeline, c.shown_runs())
                            : bar_words(facts),
                theme().dim, ImGui::GetContentRegionAvail().x);

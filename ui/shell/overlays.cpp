@@ -293,7 +293,7 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
 }
 
 void Shell::draw_export_dialog(Context& c) {
-  if (begin_sheet("##export", {px(720), px(380)}, overlay_begins_)) {
+  if (begin_sheet("##export", {px(720), px(430)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
       export_prompt_text_ = export_range_only_ = false;  // the user has to choose these each time
@@ -317,6 +317,7 @@ void Shell::draw_export_dialog(Context& c) {
     ImGui::SameLine();
     if (button("Close###cancel_export")) export_dialog_ = false;
     picture_row();
+    animation_row(c);
     if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)
       wrapped(fmt::format("{} events are recorded; trace viewers fail above about {}. A measured "
                           "range keeps the trace small.",

@@ -8,12 +8,15 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <imgui.h>
 
 #include "engine/event/command.h"
+#include "ui/files/animating.h"
 #include "ui/files/autosave.h"
 #include "ui/files/notes.h"
 #include "ui/files/session.h"
@@ -21,6 +24,7 @@
 #include "ui/files/setup_form.h"
 #include "ui/prepare/playhead.h"
 #include "ui/prepare/selection.h"
+#include "ui/prepare/time/animation_frames.h"
 #include "ui/prepare/time/following.h"
 #include "ui/prepare/time/responding.h"
 #include "ui/shell/context.h"
@@ -113,6 +117,29 @@ class Shell {
   bool wants_picture() const { return picture_.has_value(); }
   /// Ends the request with a message.
   void picture_taken(const std::string& message);
+  /// Requests an animation (.gif, or .png as APNG) of a panel of the screen or of the window: the playhead goes from frame to frame, and
+  /// picture_due() returns each. The first frames only give the size to expect, which message() then states.
+  /// @param at_once  writes the file without waiting for the user
+  void ask_animation(const std::string& path,
+                     const std::string& panel,
+                     int times,
+                     const AnimationPlan& plan,
+                     bool at_once);
+  /// Returns the plan with the part that some steps of the selected run take.
+  /// @throws Error(Usage)  the run has none of these steps
+  AnimationPlan plan_of_steps(AnimationPlan plan, engine::StepId first, engine::StepId last);
+  /// Returns true if a due picture is a frame of an animation, for take_frame().
+  bool wants_frames() const { return animating_ != nullptr; }
+  /// Returns the path of the last animation written, and words about its frames and size.
+  const std::pair<std::string, std::string>& animation_done() const { return animation_done_; }
+  /// Takes the drawn frame of an animation.
+  /// @param rgb   [height * width * 3], top row first
+  /// @param says  a description that the file contains
+  /// @throws Error(Resources)  the file cannot be written
+  void take_frame(std::span<const std::uint8_t> rgb,
+                  int width,
+                  int height,
+                  const std::string& says);
   /// Performs the action of a key.
   void perform(Action action);
   /// Reports whether a key is held, identified by the letter at its position on a US keyboard. W, S, A and D move the time axes.
@@ -248,7 +275,10 @@ class Shell {
   void draw_export_dialog(Context& context);
   void export_choices(Context& context, engine::TraceOptions& options);
   void picture_row();
-  std::string picture_path(const std::string& typed) const;
+  void animation_row(Context& context);
+  AnimationPlan animation_plan(Context& context);
+  void end_animation();
+  std::string picture_path(const std::string& typed, const char* ending) const;
   std::optional<engine::TraceOptions> trace_of_range(Context& context);
   void draw_save_dialog();
   void export_on();
@@ -382,7 +412,13 @@ class Shell {
   bool overlay_begins_ = false;
   bool presents_ = false;
   bool captions_ = false, quiet_ = false;
-  std::optional<Picture> picture_;  // the requested picture
+  std::optional<Picture>
+      picture_;  // the requested picture, or what the frames of an animation show
+  std::unique_ptr<Animating> animating_;
+  std::pair<std::string, std::string> animation_done_;
+  bool animates_at_once_ = false;
+  Playhead playhead_before_;      // before the animation
+  AnimationPlan animation_plan_;  // as chosen in the dialog
   int frames_until_picture_ = 0;
   std::string picture_panel_;             // the panel chosen in the dialog
   std::string called_panel_;              // the panel requested by name last

@@ -23,6 +23,7 @@
 #include "engine/lesson/lesson.h"
 #include "ui/files/autosave.h"
 #include "ui/files/offscreen.h"
+#include "ui/files/png.h"
 #include "ui/files/screenshot.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/frame_pace.h"
@@ -40,6 +41,7 @@ constexpr double kTickSeconds = 0.25;
 // would move the view by an hour's distance.
 constexpr float kMaxFrameSeconds = 0.1f;
 constexpr int kQuietFrames = 3;
+constexpr int kFramesToLayOut = 6;  // frames before an animation, so that all panels are laid out
 constexpr std::size_t kEventsAFrame = 20'000;
 
 std::string glfw_reason() {
@@ -276,6 +278,7 @@ class Loop {
       input_.dropped.clear();
       frame();
       if (options_.step >= 0 && !step_selected_) select_step();
+      if (!options_.animation.empty() && animation_is_written()) break;
       if (const auto picture = shell_.picture_due()) take(*picture);
       fill_the_screen(shell_.presents());
       if (!options_.screenshot.empty() && picture_is_due()) break;
@@ -292,8 +295,8 @@ class Loop {
     if (waits()) n_quiet_ = 0;
     pace_.measuring(shell_.measures() && !options_.hooks.draw_always);
     shell_.quiet(pace_.quiet());
-    const bool busy =
-        options_.hooks.draw_always || !options_.screenshot.empty() || shell_.animates();
+    const bool busy = options_.hooks.draw_always || !options_.screenshot.empty() ||
+                      !options_.animation.empty() || shell_.animates();
     glfwPollEvents();
     if (!busy && n_quiet_ >= kQuietFrames && events_.size() == 0) {
       sleep(shell_.ticks());
@@ -377,11 +380,15 @@ class Loop {
       glFinish();
       const int left = pixels(picture.min.x), top = pixels(picture.min.y),
                 width = pixels(picture.max.x) - left, height = pixels(picture.max.y) - top;
-      engine::OutputFile file(picture.path, {}, engine::OutputFile::IfExists::NewName);
-      file.write(png_of(read_pixels(left, high - top - height, width, height), width, height,
-                        picture.says));
-      file.finish();
-      shell_.picture_taken("Picture: " + file.path());
+      const auto pixels_of_part = read_pixels(left, high - top - height, width, height);
+      if (shell_.wants_frames()) {
+        shell_.take_frame(pixels_of_part, width, height, picture.says);
+      } else {
+        engine::OutputFile file(picture.path, {}, engine::OutputFile::IfExists::NewName);
+        file.write(png_of(pixels_of_part, width, height, picture.says));
+        file.finish();
+        shell_.picture_taken("Picture: " + file.path());
+      }
     } catch (const Error& error) {
       shell_.picture_taken(error.what());
     }
@@ -436,6 +443,24 @@ class Loop {
     return true;
   }
 
+  // Begins the animation when the recording is read and laid out. @return whether it is written
+  bool animation_is_written() {
+    if (shell_.reads() || ++n_frames_due_ < kFramesToLayOut) return false;
+    if (!std::exchange(animation_asked_, true)) {
+      if (options_.run > 0) shell_.selection().run = static_cast<engine::RunId>(options_.run);
+      shell_.ask_animation(
+          options_.animation, options_.panel, 1,
+          shell_.plan_of_steps(options_.animation_plan, options_.first_step, options_.last_step),
+          true);
+    }
+    if (shell_.wants_picture()) return false;
+    if (!shell_.message().starts_with("Animation: "))
+      throw Error(ErrorCode::Resources, shell_.message());
+    const auto& [path, words] = shell_.animation_done();
+    if (options_.hooks.animation_written) options_.hooks.animation_written(path, words);
+    return true;
+  }
+
   void select_step() {
     const engine::RunId run = shell_.selection().run;
     if (shell_.reads() || !shell_.session().shown().timeline.run(run)) return;
@@ -465,7 +490,7 @@ class Loop {
   Input input_;
   double last_ = 0;
   int n_quiet_ = 0, n_frames_due_ = 0;
-  bool fills_ = false, panel_asked_ = false, step_selected_ = false;
+  bool fills_ = false, panel_asked_ = false, step_selected_ = false, animation_asked_ = false;
   int place_[4] = {0, 0, 0, 0};  // x, y, width, height before presentation mode
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ui/prepare/time/animation_frames.h"
 #include "ui/prepare/time/deadlines.h"
 
 namespace engine {
@@ -25,7 +26,9 @@ struct WindowHooks {
   std::function<void(const SetupForm&)> form_made;  // called before the first frame
   std::function<void()>
       context_made;  // called after Dear ImGui's context was created, before the first frame
-  std::function<void()> frame_shown;     // called after each swap
+  std::function<void()> frame_shown;  // called after each swap
+  /// Called with the path of the animation and words about its frames and size.
+  std::function<void(const std::string&, const std::string&)> animation_written;
   std::function<bool()> wants_to_close;  // called once per frame, and at intervals while idle
   /// Updates the catalog and returns true if it has changed. Called like wants_to_close, also while no frames are drawn.
   std::function<bool()> has_news;
@@ -47,9 +50,13 @@ struct WindowOptions {
   std::vector<std::string> heads;  // initial heads of Setup: names in the catalog, or directories
   bool race_first = false;         // start the race immediately
   std::string screenshot;          // write a PNG of the window to this path and close
-  std::string panel;               // the panel that the picture shows; empty: the window
-  int step = -1;                   // the step that is selected; -1: none
-  int screenshot_frames = 30;      // frames before the picture; with a race, after its end
+  std::string animation;         // write an animation (.gif, .png) of `open` to this path and close
+  AnimationPlan animation_plan;  // its pace; the part is that of the steps
+  int first_step = 0, last_step = 0x7FFF'FFFF;  // of the animation
+  int run = 0;                                  // the run that is selected; 0: none
+  std::string panel;           // the panel that the picture shows; empty: the window
+  int step = -1;               // the step that is selected; -1: none
+  int screenshot_frames = 30;  // frames before the picture; with a race, after its end
   int width = 1600, height = 1000;
   int ui_scale = 0;         // percent; 0: as in the settings
   StepDeadlines deadlines;  // after which a GPU is reported as late

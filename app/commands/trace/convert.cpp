@@ -93,9 +93,10 @@ void refuse_part(const std::string& to, const engine::TraceOptions& options) {
   if (!option || is_trace_name(to)) return;
   throw engine::Error(
       engine::ErrorCode::Usage,
-      fmt::format("{} applies only to a trace (.json or .json.gz), found {}; omit it to "
-                  "convert the whole recording",
-                  option, engine::escaped(to)));
+      fmt::format(
+          "{} applies only to a trace (.json or .json.gz) or an animation, found {}; omit it to "
+          "convert the whole recording",
+          option, engine::escaped(to)));
 }
 
 }  // namespace
@@ -109,7 +110,7 @@ TraceAnswer trace_convert(const std::string& from,
     throw engine::Error(engine::ErrorCode::Usage,
                         engine::escaped(to) +
                             ": found an unknown extension, expected .json, .json.gz, .html, .md, "
-                            ".csv, .txt or .pdrun");
+                            ".csv, .txt, .gif, .png or .pdrun");
   }
   if (is_trace_name(from)) {
     throw engine::Error(engine::ErrorCode::Usage,

@@ -63,9 +63,30 @@ TraceAnswer validated(const TraceOptions& options) {
   }
 }
 
+/// True for the endings of an animation.
+bool is_animation_name(const std::string& path) {
+  return path.ends_with(".gif") || path.ends_with(".png");
+}
+
+/// Opens the recording in a window that writes the animation.
+int animate(const TraceOptions& options) {
+  if (options.with_prompt)
+    throw kernels::Error(kernels::ErrorCode::Usage,
+                         "--with-prompt applies only to a trace (.json or .json.gz); an animation "
+                         "shows what the window shows");
+  WindowCommandOptions window_options;
+  window_options.open = options.path;
+  window_options.animation = options;
+  window_options.width = options.width;
+  window_options.height = options.height;
+  window_options.panel = options.panel;
+  return window(window_options);
+}
+
 }  // namespace
 
 int trace(const TraceOptions& options) {
+  if (options.what == "convert" && is_animation_name(options.out)) return animate(options);
   TraceAnswer answer;
   if (options.what == "info") {
     answer = trace_info(options.path, local_weights(options.model, options.limits), interrupted);

@@ -20,6 +20,7 @@ std::optional<app::GenerationOptions> generation_options;
 std::optional<app::ModelCommandOptions> model_options;
 std::optional<app::CotOptions> cot_options;
 std::optional<app::TotOptions> tot_options;
+std::optional<app::TraceOptions> trace_options;
 
 }  // namespace
 
@@ -64,7 +65,8 @@ int reason_tot(const TotOptions& options) {
 int lesson(const LessonOptions&) {
   return 0;
 }
-int trace(const TraceOptions&) {
+int trace(const TraceOptions& options) {
+  trace_options = options;
   return 0;
 }
 int devices(bool) {
@@ -417,6 +419,22 @@ TEST(CommandLine, the_window_gets_its_theme) {
   EXPECT_EQ(window_options->screen, "training");
   EXPECT_EQ(window_options->open, "run");
   EXPECT_THROW(parse({"--theme", "lihgt"}), kernels::Error);
+}
+
+TEST(CommandLine, an_animation_gets_its_pace_and_size) {
+  parse({"trace", "convert", "a.pdrun", "a.gif", "--by-time", "--seconds", "4", "--panel", "text",
+         "--size", "800x600", "--last-step", "9"});
+  ASSERT_TRUE(trace_options);
+  EXPECT_EQ(trace_options->out, "a.gif");
+  EXPECT_TRUE(trace_options->by_time);
+  EXPECT_EQ(trace_options->seconds, 4);
+  EXPECT_EQ(trace_options->panel, "text");
+  EXPECT_EQ(trace_options->width, 800);
+  EXPECT_EQ(trace_options->height, 600);
+  EXPECT_EQ(trace_options->last_step, 9);
+  EXPECT_THROW(parse({"trace", "convert", "a.pdrun", "a.gif", "--ms-per-step", "5"}),
+               kernels::Error);
+  EXPECT_THROW(parse({"trace", "convert", "a.pdrun", "a.gif", "--seconds", "0"}), kernels::Error);
 }
 
 TEST(Processor, one_without_avx2_is_refused_by_name) {

@@ -72,6 +72,39 @@ TEST(WindowProcess, a_training_folder_is_opened_and_pictured) {
   }
 }
 
+constexpr const char* kRace = DECOSCOPE_SOURCE_DIR "/assets/recordings/first_race.pdrun";
+
+ProgramEnd end_of(const std::vector<std::string>& arguments, const std::string& folder) {
+  return Program(arguments, folder).wait(120s);
+}
+
+TEST(WindowProcess, trace_convert_writes_animations) {
+  NEEDS(display::ready(), "no display and no Xvfb");
+  const engine::test::Folder folder;
+  setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
+  setenv("XDG_STATE_HOME", (folder / "").c_str(), 1);
+  for (const char* name : {"race.gif", "race.png"}) {
+    const std::string out = folder / name;
+    const std::vector<std::string> arguments{"trace",         "convert", kRace,         out,
+                                             "--panel",       "lanes",   "--last-step", "5",
+                                             "--ms-per-step", "100"};
+    const ProgramEnd end = end_of(arguments, folder / "");
+    ASSERT_EQ(end.code, 0) << end.err;
+    EXPECT_NE(end.out.find("wrote " + out + ": "), std::string::npos) << end.out;
+    EXPECT_NE(end.out.find(" frames, "), std::string::npos) << end.out;
+    EXPECT_GT(std::filesystem::file_size(out), 20'000u);
+    std::vector<std::string> again = arguments;
+    again.emplace_back("--json");
+    EXPECT_NE(end_of(again, folder / "").out.find("race-2."), std::string::npos)
+        << "no file is replaced";
+  }
+  const std::string none = folder / "none.gif";
+  EXPECT_EQ(end_of({"trace", "convert", kRace, none, "--first-step", "5000"}, folder / "").code, 2);
+  EXPECT_EQ(end_of({"trace", "convert", kRace, none, "--panel", "gant"}, folder / "").code, 2);
+  EXPECT_EQ(end_of({"trace", "convert", kRace, none, "--with-prompt"}, folder / "").code, 2);
+  EXPECT_FALSE(std::filesystem::exists(none));
+}
+
 TEST(WindowProcess, a_window_race_takes_at_most_150_MB_more) {
   NEEDS(display::ready(), "no display and no Xvfb");
   const engine::test::Folder folder;
