@@ -76,9 +76,11 @@ void number_row(LessonProgress& progress) {
   ImGui::SameLine();
   if (button("+###more", false, true, "Up")) progress.move(-1);
   ImGui::EndDisabled();
+  if (!progress.asks()) return;
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
-  words("type a number, or press Up and Down", theme().dim);
+  words_within("type a number, or press Up and Down", theme().dim,
+               ImGui::GetContentRegionAvail().x);
 }
 
 void question_part(LessonProgress& progress) {
