@@ -398,7 +398,7 @@ struct ThoughtValued {
   int node = 0;
   RunId by = 0;       // the run that wrote the evaluation
   double value = 0;   // 0 to 10
-  bool read = false;  // false: the text has no score, and value is 0
+  bool read = false;  // false: no value was found, and value is 0
   std::string text;   // of the evaluation
 };
 

@@ -162,7 +162,9 @@ TEST(KnownStates, sums_are_those_of_the_records) {
   for (const KnownState& state : known_states("arith", {.level = 2, .count = 60})) {
     const std::string step = state.chain.back().at("answer");
     n_good += state.good;
-    if (state.good) EXPECT_EQ(wrong_mark(step), "") << step;
+    if (state.good) {
+      EXPECT_EQ(wrong_mark(step), "") << step;
+    }
     n_wrong_marks += !wrong_mark(step).empty();
     const auto record = task_generator("arith").make(
         Split::Test, 2, std::stoll(state.question.id.substr(state.question.id.rfind('/') + 1)));
