@@ -3,9 +3,10 @@
 # and runs in any folder.
 #   scripts/package.sh [CMAKE ARGUMENT]...
 # Builds the preset release first, with further arguments to CMake's configure step (-DWITH_CUDA=OFF). The packages are in build/packages.
-# Prints their paths. Exit code: that of the step that failed.
+# Prints their paths. Exit codes: 4 if dpkg-dev is missing, else that of the step that failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+command -v dpkg-shlibdeps >/dev/null || { echo "package: dpkg-shlibdeps is missing; install dpkg-dev" >&2; exit 4; }
 scripts/build.sh release --target decoscope "$@" >&2
 rm -rf build/packages
 mkdir -p build/packages

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/files.h"
+#include "tests/support/needs.h"
 
 namespace {
 
@@ -96,6 +97,23 @@ TEST_F(Package, archive_brings_the_libraries) {
   EXPECT_FALSE(fs::exists(root() / "lib/decoscope/libc.so.6"));
   EXPECT_FALSE(fs::exists(root() / "lib/decoscope/libGLX.so.0"));
   EXPECT_THAT(libraries, Not(HasSubstr("not found")));
+}
+
+TEST_F(Package, deb_has_the_program_below_usr_and_its_dependencies) {
+  NEEDS(std::system("command -v dpkg-deb dpkg-shlibdeps >/dev/null") == 0, "no dpkg-dev here");
+  ASSERT_EQ(code_of(DECOSCOPE_CPACK
+                    " --config " DECOSCOPE_BUILD_DIR
+                    "/CPackConfig.cmake -G DEB -D CPACK_DEBIAN_COMPRESSION_TYPE=none -B " +
+                    folder_.path()),
+            0)
+      << printed();
+  ASSERT_EQ(code_of("dpkg-deb --contents *.deb"), 0) << printed();
+  EXPECT_THAT(printed(), HasSubstr(" ./usr/bin/decoscope\n"));
+  EXPECT_THAT(printed(),
+              HasSubstr(" ./usr/share/decoscope/models/demo-target/model.safetensors\n"));
+  EXPECT_THAT(printed(), Not(HasSubstr("/lib/decoscope"))) << "the libraries are Debian's";
+  ASSERT_EQ(code_of("dpkg-deb --field *.deb Depends"), 0);
+  EXPECT_THAT(printed(), HasSubstr("libsentencepiece0"));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class Animating {
   /// @throws Error(Usage)  the ending is neither .png nor .gif
   Animating(std::string path, std::vector<AnimationFrame> frames);
 
-  /// Its state. Estimated: the size is known, and begin() starts the writing.
+  /// Estimated: the size is known, and begin() starts the writing.
   enum class State : std::uint8_t { Sampling, Estimated, Writing, Done };
   State state() const { return state_; }
   /// Returns the playhead of the frame that is needed now (ns of own compute). Needs Sampling or Writing.

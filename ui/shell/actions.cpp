@@ -318,7 +318,7 @@ void Shell::go_back() {
     saving_->give_up();
   } else if (exports()) {
     exporting_->give_up();
-  } else if (animating_) {
+  } else if (wants_frames()) {
     picture_taken("The animation was cancelled; no file was written.");
   } else {
     selection_.locked = {};

@@ -61,7 +61,7 @@ std::optional<Picture> Shell::picture_due() {
 
 void Shell::picture_taken(const std::string& message) {
   picture_.reset();
-  if (animating_) end_animation();
+  if (animating_ && animating_->state() != Animating::State::Estimated) end_animation();
   export_said_ = message;
   say(message);
 }
@@ -130,8 +130,14 @@ void Shell::take_frame(std::span<const std::uint8_t> rgb,
   frames_until_picture_ = kFramesUntilThere;
 }
 
+bool Shell::wants_frames() const {
+  return animating_ && (animating_->state() == Animating::State::Sampling ||
+                        animating_->state() == Animating::State::Writing);
+}
+
 void Shell::end_animation() {
-  playhead_ = playhead_before_;
+  // While an estimate waits for the user, the playhead is the user's.
+  if (animating_->state() != Animating::State::Estimated) playhead_ = playhead_before_;
   animating_.reset();
 }
 

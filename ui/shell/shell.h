@@ -129,7 +129,7 @@ class Shell {
   /// @throws Error(Usage)  the run has none of these steps
   AnimationPlan plan_of_steps(AnimationPlan plan, engine::StepId first, engine::StepId last);
   /// Returns true if a due picture is a frame of an animation, for take_frame().
-  bool wants_frames() const { return animating_ != nullptr; }
+  bool wants_frames() const;
   /// Returns the path of the last animation written, and words about its frames and size.
   const std::pair<std::string, std::string>& animation_done() const { return animation_done_; }
   /// Takes the drawn frame of an animation.

@@ -327,6 +327,14 @@ TEST(Animating, the_dialog_shows_the_size_before_it_writes) {
     wait_until(ctx, [&] { return ctx->ItemExists("//##export/###write_animation"); });
     IM_CHECK(stage.shell->message().find("about") != std::string::npos);
     IM_CHECK(!std::filesystem::exists(folder / "mine.gif"));
+    // A picture, and a moved playhead, leave the estimate as it is.
+    stage.shell->perform(ui::Action::ToStart);
+    ctx->ItemClick("//##export/###do_picture");
+    wait_until(ctx, [&] { return std::filesystem::exists(folder / "window.png"); });
+    IM_CHECK_EQ(stage.shell->playhead().at, 0.0);
+    stage.shell->perform(ui::Action::Export);
+    ctx->Yield(3);
+    ctx->ItemInputValue("//##export/##path", (folder / "mine.gif").c_str());
     ctx->ItemClick("//##export/###write_animation");
     wait_until(ctx, [&] { return std::filesystem::exists(folder / "mine.gif"); });
     IM_CHECK_GT(decoded(folder / "mine.gif").frames.size(), std::size_t{5});
