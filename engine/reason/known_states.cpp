@@ -127,7 +127,7 @@ std::vector<JudgedState> evaluate_states(Scheduler& scheduler,
   for (std::size_t i = 0; i < completions.size(); i++) {
     const RunResult& result = completions[i].result;
     if (result.stop_reason == "stopped") break;
-    const Evaluation evaluation{prompts[i], completions[i].end, result.text, reading};
+    const StateEvaluation evaluation{prompts[i], completions[i].end, result.text, reading};
     const auto value = [&](ValueSource source) {
       return state_value(source, model, *model.tokenizer(), evaluation);
     };

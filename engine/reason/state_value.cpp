@@ -95,7 +95,7 @@ class Continuations {
 /// The mean of the scores 1 to 10 that may follow the evaluation's text before its score.
 std::optional<double> expected_score(LanguageModel& model,
                                      const Tokenizer& tokenizer,
-                                     const Evaluation& evaluation) {
+                                     const StateEvaluation& evaluation) {
   const auto written = find_score(evaluation.text);
   if (!written) return std::nullopt;
   const std::string before = evaluation.prompt.text + evaluation.text.substr(0, written->begin);
@@ -121,7 +121,7 @@ std::optional<double> expected_score(LanguageModel& model,
 
 std::optional<double> thought_likelihood(LanguageModel& model,
                                          const Tokenizer& tokenizer,
-                                         const Evaluation& evaluation) {
+                                         const StateEvaluation& evaluation) {
   const EvaluationPrompt& prompt = evaluation.prompt;
   const auto tokens_to = [&](std::size_t end) {
     return tokenizer.encode(std::string_view(prompt.text).substr(0, end), evaluation.reading);
@@ -172,7 +172,7 @@ EvaluationPrompt evaluation_prompt(const TotPrompt& prompt,
 std::optional<double> state_value(ValueSource source,
                                   LanguageModel& model,
                                   const Tokenizer& tokenizer,
-                                  const Evaluation& evaluation) {
+                                  const StateEvaluation& evaluation) {
   switch (source) {
     case ValueSource::Expected:
       return expected_score(model, tokenizer, evaluation);

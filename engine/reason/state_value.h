@@ -43,7 +43,7 @@ EvaluationPrompt evaluation_prompt(const TotPrompt& prompt,
                                    const Slots& thought);
 
 /// A written evaluation.
-struct Evaluation {
+struct StateEvaluation {
   const EvaluationPrompt& prompt;
   const Sequence& end;       // prompt and evaluation, with their keys and values
   std::string text;          // the evaluation
@@ -57,6 +57,6 @@ struct Evaluation {
 std::optional<double> state_value(ValueSource source,
                                   LanguageModel& model,
                                   const Tokenizer& tokenizer,
-                                  const Evaluation& evaluation);
+                                  const StateEvaluation& evaluation);
 
 }  // namespace engine
