@@ -43,11 +43,11 @@ struct LessonQuestion {
 /// A card. A card without a question only explains.
 struct LessonCard {
   std::string title;
-  std::string text;  // paragraphs are separated by an empty line; {name} stands for a value
+  std::string text;  // paragraphs are separated by an empty line; each value replaces its {name}
   LessonView view;
   std::map<std::string, LessonQuery> values;
   std::optional<LessonQuestion> question;
-  std::string reveal;      // the explanation after the answer; {answer} stands for the answer
+  std::string reveal;      // the explanation after the answer; the answer replaces {answer}
   LessonView reveal_view;  // what the window shows then
   RunId try_run = 0;       // the run whose settings the card offers to repeat; 0: none
 };
