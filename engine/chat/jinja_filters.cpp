@@ -53,6 +53,7 @@ value sum_of(const value& v, const Values& args) {
   for (const value& item : v->val_arr)
     if (!is_val<jinja::value_int>(item) || __builtin_add_overflow(sum, item->as_int(), &sum))
       fail("sum: takes a list of integers");
+  check_range(static_cast<double>(sum));
   return mk_val<jinja::value_int>(sum);
 }
 
@@ -124,6 +125,11 @@ bool is_number(const value& v) {
   return is_val<jinja::value_int>(v) || is_val<jinja::value_float>(v);
 }
 
+void check_range(double x) {
+  constexpr double kMost = 0x1p53;
+  if (std::abs(x) > kMost) fail("numbers beyond 2^53 are not supported");
+}
+
 bool is_added_filter(const std::string& name) {
   return name == "round" || name == "sum" || name == "unique" || name == "format";
 }
@@ -138,7 +144,6 @@ value remainder_of(const value& a, const value& b) {
   if (b->as_float() == 0) fail("integer modulo by zero");
   if (is_val<jinja::value_int>(a) && is_val<jinja::value_int>(b)) {
     const std::int64_t divisor = b->as_int();
-    if (divisor == -1) return mk_val<jinja::value_int>(0);
     const std::int64_t rest = a->as_int() % divisor;
     return mk_val<jinja::value_int>(rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor
                                                                              : rest);
@@ -152,12 +157,6 @@ value floor_division_of(const value& a, const value& b) {
   if (b->as_float() == 0) fail("integer division or modulo by zero");
   const value rest = remainder_of(a, b);
   if (is_val<jinja::value_int>(rest)) {
-    std::int64_t above = 0;
-    if (b->as_int() == -1) {
-      if (__builtin_sub_overflow(std::int64_t{0}, a->as_int(), &above))
-        fail("a number is too large");
-      return mk_val<jinja::value_int>(above);
-    }
     const std::int64_t quotient = a->as_int() / b->as_int();
     const bool has_other_sign =
         (a->as_int() % b->as_int() != 0) && (a->as_int() < 0) != (b->as_int() < 0);
@@ -167,6 +166,7 @@ value floor_division_of(const value& a, const value& b) {
   if (quotient == 0)
     return mk_val<jinja::value_float>(std::copysign(0.0, a->as_float() / b->as_float()));
   const double floor = std::floor(quotient);
+  check_range(floor);
   return mk_val<jinja::value_float>(quotient - floor > 0.5 ? floor + 1 : floor);
 }
 

@@ -25,5 +25,9 @@ jinja::value floor_division_of(const jinja::value& a, const jinja::value& b);
 
 /// True for integers and floats, not for booleans.
 bool is_number(const jinja::value& v);
+/// Every number of a template must be within +-2^53: the engine keeps each integer as a float too, and each float as
+/// an integer.
+/// @throws jinja::raised_exception  otherwise; nan is allowed
+void check_range(double x);
 
 }  // namespace engine

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/chat/jinja_filters.h"
 #include "engine/chat/jinja_source.h"
 #include "engine/chat/jinja_strict.h"
 #include "jinja/lexer.h"
@@ -20,6 +21,7 @@ using jinja::mk_val;
 jinja::value value_of(const Json& json);
 
 jinja::value number_value(const Json& json) {
+  check_range(json.number().real());
   if (const auto whole = json.number().integer()) return mk_val<jinja::value_int>(*whole);
   return mk_val<jinja::value_float>(json.number().real());
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -131,6 +132,7 @@ struct Call : jinja::call_expression {
     if (!member || member->computed) return call_expression::execute_impl(ctx);
     const Operand& object = operand_in(member->object);
     const auto* method = as<jinja::identifier>(member->property);
+    if (method && method->val == "float") fail("float is a filter, not a method");
     if (method && is_own_method(method->val) && args.size() <= 1 && !has_keyword()) {
       const value v = object.inner->execute(ctx);
       check_defined(v);
@@ -168,6 +170,8 @@ struct Filter : jinja::filter_expression {
     const value v = operand_in(operand).evaluate(ctx);
     if (v->is_none() && (name_ == "default" || name_ == "d") && n_args_ <= 1) return v;
     if (name_ == "string") return printed_value(v);
+    if (name_ == "float" && is_val<jinja::value_string>(v))
+      check_range(std::strtod(v->val_str.str().c_str(), nullptr));
     if (is_val<jinja::value_string>(v) && n_args_ == 0)
       if (const value own = own_filter(v->val_str)) return own;
     if (v->is_undefined() && name_ == "tojson") check_defined(v);
@@ -226,9 +230,13 @@ struct Arithmetic : jinja::binary_expression {
       return floor_division_of(a, b);
     }
     if (op.value == "/" && is_number(b) && b->as_float() == 0) fail("division by zero");
+    if (is_number(a) && is_number(b)) check_range(result_of(a->as_float(), b->as_float()));
     operand_in(left).last = a;
     operand_in(right).last = b;
     return binary_expression::execute_impl(ctx);
+  }
+  double result_of(double a, double b) const {
+    return op.value == "+" ? a + b : op.value == "-" ? a - b : op.value == "*" ? a * b : a / b;
   }
   static value joined(const value& a, const value& b) {
     jinja::string text = printed_value(a)->val_str;
@@ -290,6 +298,8 @@ class Replacing {
     } else if (auto* call = as<jinja::call_statement>(node)) {
       all(call->caller_args), arguments(call->call), body(call->body);
     } else if (auto* filter = as<jinja::filter_statement>(node)) {
+      const auto* name = as<jinja::identifier>(filter->filter);
+      if (name && name->val == "float") fail("a block of the filter float is not supported");
       arguments(filter->filter), body(filter->body);
     } else {
       return false;
@@ -298,7 +308,11 @@ class Replacing {
   }
 
   bool in_literal(const statement_ptr& node) {
-    if (auto* array = as<jinja::array_literal>(node)) {
+    if (const auto* integer = as<jinja::integer_literal>(node)) {
+      check_range(static_cast<double>(integer->val));
+    } else if (const auto* number = as<jinja::float_literal>(node)) {
+      check_range(number->val);
+    } else if (auto* array = as<jinja::array_literal>(node)) {
       all(array->val);
     } else if (auto* tuple = as<jinja::tuple_literal>(node)) {
       all(tuple->val);

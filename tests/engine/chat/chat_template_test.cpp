@@ -179,6 +179,22 @@ TEST(ChatLimits, memory_and_output_are_bounded) {
   EXPECT_EQ(text_of(render_chat({"{{ 'x' * 1000 }}", "t"}, {}, {}, limits)).size(), 1000u);
 }
 
+TEST(ChatLimits, numbers_beyond_2_to_the_53_are_refused) {
+  for (const char* text :
+       {"{{ 9223372036854775807 }}", "{{ -9223372036854775807 }}", "{{ 9007199254740993.5 }}",
+        "{{ 9007199254740992 + 1 * 2 }}", "{{ -9007199254740992 - 4 }}",
+        "{{ 94906267 * 94906267 }}", "{{ 1000000000.0 * 1000000000 }}", "{{ 9007199254740992 / 0.5 }}",
+        "{{ 9007199254740992 // 0.001 }}", "{{ [9007199254740992, 2]|sum }}", "{{ '1e300'|float }}",
+        "{{ 'inf'|float }}"})
+    EXPECT_THAT(refusal_of(text), HasSubstr("numbers beyond 2^53 are not supported")) << text;
+  EXPECT_THAT(refusal_of("{{ '1e300'.float() }}"), HasSubstr("float is a filter"));
+  EXPECT_THAT(refusal_of("{% filter float %}1e300{% endfilter %}"), HasSubstr("filter float"));
+  const ChatSettings large = {.bos = "", .eos = "", .extra = {{"n", parse_json("1e300", "x")}}};
+  EXPECT_THAT(refusal([&] { render_chat({"{{ n }}", "t"}, {}, large); }), HasSubstr("2^53"));
+  EXPECT_EQ(text_of(render_chat({"{{ 9007199254740991 + 1 }} {{ '1.5'|float }}", "t"}, {}, {})),
+            "9007199254740992 1.5");
+}
+
 TEST(ChatLimits, extra_variables_are_seen) {
   const ChatSettings settings = {
       .bos = "", .eos = "", .extra = {{"thinking", parse_json("{\"on\": [false, 2.5]}", "x")}}};
