@@ -9,7 +9,6 @@
 namespace engine {
 namespace {
 
-// Limits the memory for the texts that a small file can ask for.
 constexpr int kMaxVocabulary = 4'000'000;
 
 struct Collector {
@@ -82,6 +81,11 @@ std::string fault_of_pieces(const ModelLoaded& e) {
   if (outside != e.piece_ids.end())
     return fmt::format("token {} is outside the vocabulary of {}", *outside, e.vocab_size);
   return {};
+}
+
+std::int64_t n_absent_texts(const ModelLoaded& model) {
+  if (model.piece_ids.empty()) return 0;
+  return std::max<std::int64_t>(0, model.vocab_size - std::ssize(model.piece_ids));
 }
 
 ModelLoaded with_all_pieces(const ModelLoaded& model) {

@@ -2,6 +2,7 @@
 // model takes more space than a short run.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -14,6 +15,12 @@ void add_tokens_of(const Event& event, std::set<TokenId>& tokens);
 
 /// Removes the texts of all other tokens from the event, which then has `piece_ids`. Without effect on a model without texts.
 void keep_pieces(ModelLoaded& model, const std::set<TokenId>& tokens);
+
+/// The largest sum, over the models of a recording, of tokens without texts in the file: each takes some 32 bytes of memory.
+inline constexpr std::int64_t kMaxAbsentTexts = 8'000'000;
+/// Returns the number of tokens whose texts the event leaves out.
+/// @param model  without fault_of_pieces()
+std::int64_t n_absent_texts(const ModelLoaded& model);
 
 /// Returns why the texts do not fit the vocabulary; empty if they do.
 std::string fault_of_pieces(const ModelLoaded& model);

@@ -201,6 +201,7 @@ class Timeline {
   std::vector<RunRecord> runs_;
   std::map<RunId, std::size_t> run_index_;
   std::map<std::uint32_t, ModelLoaded> models_;
+  std::int64_t n_absent_texts_ = 0;  // of all ModelLoaded events so far
   std::vector<Sampled> samples_;
   std::vector<Notice> notices_;
   std::vector<Phase> phases_;

@@ -249,6 +249,10 @@ TokenId TimelineIntake::foreign(const RunRecord& run, std::span<const TokenId> t
 
 std::string TimelineIntake::take(const ModelLoaded& e) {
   if (std::string fault = fault_of_pieces(e); !fault.empty()) return fault;
+  timeline_.n_absent_texts_ += n_absent_texts(e);
+  if (timeline_.n_absent_texts_ > kMaxAbsentTexts)
+    return fmt::format("models leave out the texts of {} tokens, expected {} at most",
+                       timeline_.n_absent_texts_, kMaxAbsentTexts);
   timeline_.models_[e.model] = with_all_pieces(e);
   return {};
 }

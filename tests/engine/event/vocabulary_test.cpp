@@ -82,5 +82,21 @@ TEST(Vocabulary, faulty_ids_are_refused) {
   EXPECT_NE(fault_of_pieces(model), "");
 }
 
+// Each of these events takes some 40 bytes of a file and 128 MB of memory.
+TEST(Vocabulary, the_texts_that_a_recording_leaves_out_are_bounded) {
+  ModelLoaded model;
+  model.vocab_size = 3'999'999;
+  model.pieces = {"a"};
+  model.piece_ids = {1};
+  EXPECT_EQ(n_absent_texts(model), 3'999'998);
+  Timeline timeline;
+  for (std::uint32_t i = 1; i <= 5; ++i) {
+    model.model = i;
+    timeline.apply(model);
+  }
+  EXPECT_EQ(timeline.models().size(), 2u);
+  EXPECT_EQ(timeline.n_inconsistent(), 3);
+}
+
 }  // namespace
 }  // namespace engine
