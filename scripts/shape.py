@@ -38,6 +38,7 @@ MOST = {
     "test names over 60 characters": 0,
     "pairs of files that include each other's headers": 0,
     "sentences in the old dialect": 0,
+    "types of one name that meet": 0,
 }
 LEAST = {"types documented, %": 95, "functions documented, %": 95}
 
@@ -214,6 +215,48 @@ def declarations(text):
         kind, name, line, _ = found[first_type]
         found[first_type] = (kind, name, line, True)
     return found
+
+
+def named_types(text):
+    """(namespaces, name, line) of every type that is defined in namespaces; "" is one without a name."""
+    found, statement, stack = [], [], []  # a scope of the stack: names of a namespace, or None
+    for kind, piece, line in tokens_of(text):
+        if kind in ("comment", "directive"):
+            continue
+        if kind != "mark" or piece not in "{};":
+            statement.append(piece)
+            continue
+        words, statement = statement, []
+        while words[:1] == ["template"]:
+            words = words[words.index(">") + 1:]
+        if piece == "}":
+            del stack[-1:]
+        elif piece == "{" and words[:1] == ["namespace"]:
+            stack.append([word for word in words[1:] if word != "::"] or [""])
+        elif piece == "{":
+            heads = [word for word in words[1:] if word not in ("class", "struct", "final", "alignas")]
+            is_type = words[:1] and words[0] in ("struct", "class", "enum", "union") and None not in stack
+            if is_type and heads and re.match(r"[A-Za-z_]", heads[0]) and heads[1:2] != ["::"]:
+                found.append((sum(stack, []), heads[0], line))
+            stack.append(None)
+    return found
+
+
+JOINED = ("app/", "engine/data/")  # compiled several files at a time by the preset release (cmake/precompiled.cmake)
+
+
+def doubled_types(files):
+    """Types of one name that meet in one compilation: one of an unnamed namespace and one of the namespace around it, or two of unnamed
+    namespaces of joined files."""
+    places = {}
+    for path in files:
+        for namespaces, name, line in named_types(text_of(path)):
+            group = next((folder for folder in JOINED if path.startswith(folder)), path) if "" in namespaces else ""
+            places.setdefault(("::".join(filter(None, namespaces)), name), {}).setdefault(group, []).append(f"{path}:{line}")
+    for (_, name), groups in sorted(places.items()):
+        if len(groups) > 1 and "" in groups:
+            yield f"{name}: {', '.join(sum(groups.values(), []))}"
+        yield from (f"{name}: {', '.join(found)}" for group, found in groups.items() if group in JOINED and len(found) > 1)
 
 
 def functions(text):
@@ -418,6 +461,8 @@ def measure():
     for name in ("docs/cuda.md", "docs/testing.md"):
         if name in pages:
             put(f"{name}, KB", round(pages[name], 1))
+    doubled = list(doubled_types([name for name in tree.files if not name.startswith("tests/")]))
+    put("types of one name that meet", len(doubled), doubled)
     names = sorted(test_names([name for name in tree.files if name.startswith("tests/")]), key=lambda one: -len(one[0]))
     put("tests", len(names))
     too_long = [one for one in names if len(one[0].partition(".")[2]) > 60]
@@ -433,9 +478,9 @@ def measure():
 def misses(result):
     for name, value in result["values"].items():
         if name in MOST and value > MOST[name]:
-            yield f"{name}: {value}, at most {MOST[name]}"
+            yield f"{name}: {value}, at most {MOST[name]}", result["worst"][name]
         if name in LEAST and value < LEAST[name]:
-            yield f"{name}: {value}, at least {LEAST[name]}"
+            yield f"{name}: {value}, at least {LEAST[name]}", result["worst"][name]
 
 
 def report(as_json):
@@ -453,8 +498,8 @@ def report(as_json):
 
 def check():
     missed = list(misses(measure()))
-    for line in missed:
-        print(f"shape: {line}", file=sys.stderr)
+    for line, places in missed:
+        print(f"shape: {line}", *(f"    {place}" for place in places), sep="\n", file=sys.stderr)
     return 1 if missed else 0
 
 

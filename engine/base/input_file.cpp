@@ -21,14 +21,14 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::size_t kChunkBytes = 1 << 16;
 
 /// A file descriptor, closed by the destructor.
-class Descriptor {
+class OpenFile {
  public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
+  explicit OpenFile(int fd) : fd_(fd) {}
+  ~OpenFile() {
     if (fd_ >= 0) ::close(fd_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
   int get() const { return fd_; }
 
  private:
@@ -119,7 +119,7 @@ std::string_view text_of_input(std::string_view bytes, const std::string& name) 
 std::string read_text_input(const std::string& path, Pipes pipes, std::uint64_t max_bytes) {
   const std::string name = input_name(path);
   if (path.find('\0') != std::string::npos) refuse(name, "found a NUL in the name of a file");
-  const Descriptor file(opened(path));
+  const OpenFile file(opened(path));
   struct stat info {};
   if (file.get() < 0 || ::fstat(file.get(), &info) != 0) refuse_errno(name, errno);
   check_kind(name, info.st_mode, pipes);

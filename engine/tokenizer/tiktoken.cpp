@@ -43,9 +43,9 @@ std::optional<std::string> from_base64(std::string_view text) {
 }
 
 /// Collects tokens with their ranks, which are their ids minus `first_id`.
-class RankedTokens {
+class TokenRanks {
  public:
-  RankedTokens(const std::string& path, const FileLimits& limits, TokenId first_id)
+  TokenRanks(const std::string& path, const FileLimits& limits, TokenId first_id)
       : path_(path), limits_(limits), first_id_(first_id) {
     texts_.resize(static_cast<std::size_t>(first_id));
   }
@@ -135,7 +135,7 @@ bool looks_like_tiktoken(std::string_view bytes) {
 
 BpeDefinition read_tiktoken(const std::string& path, const FileLimits& limits) {
   const std::string file = read_text_file(path, static_cast<std::size_t>(limits.tokenizer_bytes));
-  RankedTokens tokens(path, limits, 0);
+  TokenRanks tokens(path, limits, 0);
   InputLines lines(file);
   for (std::string_view text; lines.next(text);) {
     if (text.empty()) continue;
@@ -180,7 +180,7 @@ class TekkenReader {
     JsonReader first_pass = reader_;
     read_members(first_pass, false);
     read_config();
-    RankedTokens tokens(path_, limits_, n_special_);
+    TokenRanks tokens(path_, limits_, n_special_);
     tokens_ = &tokens;
     read_members(reader_, true);
     if (tokens.n_tokens() != n_used_)
@@ -272,7 +272,7 @@ class TekkenReader {
   std::string pattern_;
   TokenId n_special_ = 0;
   std::int64_t n_used_ = 0;
-  RankedTokens* tokens_ = nullptr;
+  TokenRanks* tokens_ = nullptr;
 };
 
 }  // namespace

@@ -106,6 +106,23 @@ TEST_F(Shape, check_names_each_exceeded_limit) {
   EXPECT_THAT(found, HasSubstr("shape: sentences in the old dialect: 1, at most 0\n"));
 }
 
+TEST_F(Shape, check_names_types_of_one_name_that_meet) {
+  write("engine/a.h",
+        "// A.\n#pragma once\nnamespace engine {\nstruct Page;\nstruct Page {};\n}\n");
+  write("engine/b.cpp",
+        "namespace engine {\nnamespace {\nclass Page final {};\nstruct Line {};\n}\n}\n");
+  write("engine/c.cpp",
+        "namespace engine {\nnamespace {\nstruct Line {};\n}\nstruct Page::Part {};\n}\n");
+  write("ui/page.h", "// A page.\n#pragma once\nnamespace ui {\nstruct Page {};\n}\n");
+  write("app/one.cpp",
+        "namespace app {\nnamespace {\ntemplate <typename T>\nstruct Row {};\n}\n}\n");
+  write("app/two.cpp", "namespace app {\nnamespace {\nenum class Row { A };\n}\n}\n");
+  write("engine/d.cpp", "int one() { return 1; }\n");
+  EXPECT_EQ(output_of("check"),
+            "shape: types of one name that meet: 2, at most 0\n"
+            "    Row: app/one.cpp:4, app/two.cpp:3\n    Page: engine/a.h:5, engine/b.cpp:3\n");
+}
+
 TEST_F(Shape, counts_wording_of_pages_and_scripts) {
   write("engine/one.cpp", "int one() { return 1; }\n");
   write("docs/page.md",

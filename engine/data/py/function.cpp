@@ -311,11 +311,11 @@ Stage draw_stage(Random& rng, const std::string& item) {
 }
 
 // The end of a composition: the expression that it returns, in terms of the list $v.
-struct Ending {
+struct ReturnForm {
   std::string_view code, phrase;
   std::string (*result)(const PyNumbers&);
 };
-constexpr Ending kEndings[] = {
+constexpr ReturnForm kEndings[] = {
     {"$v", "return the list", [](const PyNumbers& v) { return py_repr(v); }},
     {"sum($v)", "return their sum",
      [](const PyNumbers& v) { return py_repr(std::accumulate(v.begin(), v.end(), PyInt{0})); }},
@@ -349,7 +349,7 @@ bool draw_composition(Random& rng, Split split, PyProgram& p) {
     body += target + " = " + replaced_all(stage.code, "$v", source) + "\n";
     source = target;
   }
-  const Ending& ending = rng.pick(kEndings);
+  const ReturnForm& ending = rng.pick(kEndings);
   body += "return " + replaced_all(std::string(ending.code), "$v", source);
   p.name = std::string(rng.one_of({"process", "work_on", "solve", "handle"})) + "_" + argument;
   p.signature = "def " + p.name + "(" + argument + "):";

@@ -29,9 +29,10 @@ double number(const ordered_json& value, const std::string& where, const std::st
   return value.get<double>();
 }
 
-class Fields {
+class ReportFields {
  public:
-  Fields(const ordered_json& object, const std::string& where) : object_(object), where_(where) {}
+  ReportFields(const ordered_json& object, const std::string& where)
+      : object_(object), where_(where) {}
 
   void read(const char* field, double& to) const {
     if (const auto found = object_.find(field); found != object_.end())
@@ -92,7 +93,7 @@ std::string to_json_line(const TrainingReport& r) {
 TrainingReport training_report_from(std::string_view line, const std::string& where) {
   const ordered_json object = ordered_json::parse(line, nullptr, false);
   if (!object.is_object()) refuse(where, "found no JSON object, expected a report of a training");
-  const Fields fields(object, where);
+  const ReportFields fields(object, where);
   TrainingReport r;
   fields.read("step", r.step);
   fields.read("tokens", r.tokens);

@@ -49,9 +49,9 @@ std::uint64_t base_for(const Base& base, int n_visited) {
   return n_visited == 0 ? base.t : n_visited == 1 ? base.run : n_visited == 2 ? base.step : 0;
 }
 
-class Packer {
+class StepPacker {
  public:
-  explicit Packer(std::string& bytes) : bytes_(bytes) {}
+  explicit StepPacker(std::string& bytes) : bytes_(bytes) {}
 
   template <typename E>
   void event(const E& e, const Base& base, bool with_payload) {
@@ -207,7 +207,7 @@ StepHead take_head(Unpacker& from) {
 }  // namespace
 
 void pack_structure(const StepRecord& step, std::string& bytes) {
-  Packer to(bytes);
+  StepPacker to(bytes);
   const StepHead head = head_of(step);
   to.put(flags_of(head));
   to.event(step.begun, {}, false);
@@ -225,7 +225,7 @@ void pack_structure(const StepRecord& step, std::string& bytes) {
 }
 
 void pack_payload(const StepRecord& step, PayloadKind kind, std::string& bytes) {
-  Packer to(bytes);
+  StepPacker to(bytes);
   const Base base = base_of(step.begun);
   if (kind == PayloadKind::Trajectory) {
     for (const BlockRefined& block : step.blocks) to.event(block, base, true);
