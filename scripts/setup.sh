@@ -11,7 +11,7 @@ with_ui=1
 
 packages=(g++ ccache cmake ninja-build pkg-config git libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
           libsqlite3-dev zlib1g-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libdnnl-dev ocl-icd-opencl-dev libopenmpi-dev openmpi-bin
-          python3 python3-pip bubblewrap)
+          libprotozero-dev python3 python3-pip bubblewrap)
 [ $with_ui = 1 ] && packages+=(libglfw3-dev libgif-dev libgl-dev libgl1-mesa-dri xvfb xauth)
 
 missing=()

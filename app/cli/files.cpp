@@ -425,8 +425,9 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
   convert->get_option("path")->description("the recording");
   convert
       ->add_option("out", p.trace.out,
-                   "output file; its extension selects the format: .json or .json.gz (trace for "
-                   "Perfetto), .html (a page that plays it in a browser), .md (report), .csv (four "
+                   "output file; its extension selects the format: .json or .json.gz (Chrome "
+                   "trace, for Perfetto too), .pftrace (Perfetto's own format), .html (a page that "
+                   "plays it in a browser), .md (report), .csv (four "
                    "tables), .txt (description), .pdrun (the intact part of a damaged recording), "
                    ".gif or .png (an animation of the window; needs a display) "
                    "(default: the recording's name with .json)")

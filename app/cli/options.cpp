@@ -335,8 +335,9 @@ CLI::Option* add_chat_options(CLI::App& command, engine::ChatMode& chat, std::st
 
 void add_outputs(CLI::App& command, GenerationOptions& o) {
   command
-      .add_option("--trace", o.trace,
-                  "write a trace for ui.perfetto.dev or chrome://tracing (.json or .json.gz)")
+      .add_option(
+          "--trace", o.trace,
+          "write a trace for ui.perfetto.dev (.json or .pftrace) or chrome://tracing (.json)")
       ->type_name("FILE");
   command
       .add_option("--record", o.record,

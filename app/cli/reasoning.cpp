@@ -50,7 +50,7 @@ void add_common(CLI::App& c, ReasonOptions& o) {
       ->type_name("NAME=VALUE")
       ->group("Decoder");
   add_pool_option(c, o.pool);
-  c.add_option("--trace", o.trace, "write a trace of all runs (.json or .json.gz)")
+  c.add_option("--trace", o.trace, "write a trace of all runs (.json or .pftrace)")
       ->type_name("FILE");
   c.add_option("--record", o.record, "write a recording of all runs (.pdrun)")->type_name("FILE");
   c.add_flag("--no-special", o.no_special, kNoSpecialHelp);

@@ -43,7 +43,7 @@ void check_ending(const char* option,
 
 void check_outputs(const std::string& record, const std::string& trace) {
   check_ending("--record", record, {".pdrun"});
-  check_ending("--trace", trace, {".json", ".json.gz"});
+  check_ending("--trace", trace, {".json", ".json.gz", ".pftrace", ".pftrace.gz"});
   for (const std::string& path : {record, trace})
     if (!path.empty()) engine::check_can_be_written(path);
 }

@@ -28,7 +28,7 @@ void check_outputs(const std::string& record, const std::string& trace);
 class Outputs : public engine::EventSink {
  public:
   /// @param record  path of a .pdrun, or empty
-  /// @param trace   path of a .json or .json.gz, or empty
+  /// @param trace   path of a trace (.json or .pftrace, both perhaps with .gz), or empty
   /// @throws Error(Resources)  the recording cannot be created
   Outputs(const std::string& record, std::string trace);
   ~Outputs() override;

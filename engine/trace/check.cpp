@@ -12,7 +12,9 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/trace/perfetto/perfetto_check.h"
 #include "engine/trace/reader.h"
+#include "engine/trace/trace_report.h"
 
 namespace engine {
 namespace {
@@ -466,7 +468,8 @@ TraceCheck check(std::streambuf& from, const std::function<bool()>& stop) {
 
 TraceCheck check_trace(const std::string& path, const std::function<bool()>& stop) {
   const std::unique_ptr<std::streambuf> file = open_trace(path);
-  return check(*file, stop);
+  return trace_format_of(path) == TraceFormat::Perfetto ? check_perfetto(*file, stop)
+                                                        : check(*file, stop);
 }
 
 TraceCheck check_trace_text(const std::string& text) {

@@ -1,5 +1,6 @@
-// Checks a Chrome trace against the rules of docs/contracts.md, independently of the exporter: the
-// requirements of Perfetto, chrome://tracing and Tracy, and those of profile PD-1.
+// Checks a trace against the rules of docs/contracts.md, independently of the exporter: the
+// requirements of Perfetto, chrome://tracing and Tracy, and those of profile PD-1. A file in
+// Perfetto's format has fewer rules (perfetto/perfetto_check.h).
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,13 +10,12 @@
 #include <fmt/format.h>
 
 #include "engine/base/output_file.h"
-#include "engine/base/text.h"
-#include "engine/event/recording/recording_format.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/check.h"
 #include "engine/trace/describe.h"
-#include "engine/trace/event_json.h"
+#include "engine/trace/json_writer.h"
 #include "engine/trace/lane.h"
+#include "engine/trace/perfetto/perfetto_writer.h"
 #include "engine/trace/run_trace.h"
 #include "engine/trace/schedule.h"
 
@@ -23,22 +23,20 @@ namespace engine {
 namespace {
 
 /// Writes the schedule of SEED's runs as a separate process.
-void write_schedule(const Timeline& timeline, int pid, TraceReport& report, const PutEvent& put) {
+void write_schedule(const Timeline& timeline, int pid, TraceReport& report, TraceWriter& writer) {
   std::vector<ScheduleLane> lanes = schedule_lanes(timeline.runs());
   if (lanes.empty()) return;
-  put_process_name(pid, "schedule of all runs", report, put);
+  writer.process(pid, "schedule of all runs");
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const LaneChanges changes = sort_and_nest(lanes[i].items);
     report.n_nudges += changes.n_nudges;
     report.n_left_out += changes.n_left_out;
     const int tid = static_cast<int>(i) + 1;
-    if (!lanes[i].items.empty()) put_lane_name(pid, tid, tid, lanes[i].name, report, put);
+    if (!lanes[i].items.empty()) writer.lane(pid, tid, tid, lanes[i].name);
   }
   for (std::size_t i = 0; i < lanes.size(); i++) {
-    for (const TraceItem& item : lanes[i].items) {
-      count_event(item, report);
-      put(event_json(item, pid, static_cast<int>(i) + 1));
-    }
+    for (std::size_t k = 0; k < lanes[i].items.size(); k++)
+      writer.event(pid, static_cast<int>(i) + 1, lanes[i].items, k);
   }
 }
 
@@ -46,9 +44,22 @@ void write_schedule(const Timeline& timeline, int pid, TraceReport& report, cons
   throw Error(ErrorCode::Cancelled, "the trace was not exported: cancelled");
 }
 
-/// An event for a trace without runs: viewers do not recognise a trace without events.
-std::string empty_process() {
-  return R"({"ph":"M","pid":1,"tid":1,"name":"process_name","args":{"name":"no run"}})";
+void write_runs(const Timeline& timeline,
+                const TraceOptions& options,
+                TraceReport& report,
+                TraceWriter& writer) {
+  int pid = 0;
+  const double n_runs = options.run ? 1 : static_cast<double>(timeline.runs().size());
+  for (const RunRecord& run : timeline.runs()) {
+    if (options.run && *options.run != run.id()) continue;
+    ++pid;
+    const auto progress = [&options, pid, n_runs](double share) {
+      if (options.progress && !options.progress((pid - 1 + share) / n_runs)) throw_cancelled();
+    };
+    write_run(timeline, run, options, pid, report, writer, progress);
+  }
+  if (!options.run && selects_all_steps(options)) write_schedule(timeline, pid + 1, report, writer);
+  writer.finish();
 }
 
 }  // namespace
@@ -123,6 +134,12 @@ void check_selection(const Timeline& timeline, const TraceOptions& options) {
 
 }  // namespace
 
+std::optional<TraceFormat> trace_format_of(std::string_view path) {
+  if (path.ends_with(".gz")) path.remove_suffix(3);
+  if (path.ends_with(".pftrace")) return TraceFormat::Perfetto;
+  return path.ends_with(".json") ? std::optional(TraceFormat::Json) : std::nullopt;
+}
+
 bool selects_all_steps(const TraceOptions& options) {
   return options.first_step <= 0 && options.last_step == TraceOptions{}.last_step;
 }
@@ -132,37 +149,12 @@ TraceReport write_trace(const Timeline& timeline,
                         const std::function<void(std::string_view)>& write) {
   check_selection(timeline, options);
   TraceReport report;
-  const auto put_line = [&](const std::string& event) {
-    write(report.n_events <= 1 ? "\n" : ",\n");
-    write(event);
-  };
-  write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-  std::string runs, only;
-  int pid = 0;
-  const double n_runs = options.run ? 1 : static_cast<double>(timeline.runs().size());
-  for (const RunRecord& run : timeline.runs()) {
-    if (options.run && *options.run != run.id()) continue;
-    ++pid;
-    const auto progress = [&options, pid, n_runs](double share) {
-      if (options.progress && !options.progress((pid - 1 + share) / n_runs)) throw_cancelled();
-    };
-    const std::string about = put_run(timeline, run, options, pid, report, put_line, progress);
-    runs += (runs.empty() ? "" : ",") + about;
-    // Viewers show the top level of the metadata, so a single run's entry goes there too.
-    only = pid == 1 ? about.substr(1, about.size() - 2) + "," : "";
-  }
-  const bool whole = !options.run && selects_all_steps(options);
-  if (whole) write_schedule(timeline, pid + 1, report, put_line);
-  if (pid == 0) {
-    ++report.n_metadata, ++report.n_events;
-    put_line(empty_process());
-  }
-  write(
-      fmt::format("\n],\"metadata\":{{\"profile\":\"PD-1\",\"app\":\"decoscope\","
-                  "\"app_version\":{},\"clock\":\"engine_steady\",\"nudged_times\":{},"
-                  "\"left_out\":{},\"events\":{},{}\"runs\":[{}]}}}}\n",
-                  json_quoted(program_version()), report.n_nudges, report.n_left_out,
-                  report.n_events, only, runs));
+  std::unique_ptr<TraceWriter> writer;
+  if (options.format == TraceFormat::Perfetto)
+    writer = std::make_unique<PerfettoWriter>(report, write);
+  else
+    writer = std::make_unique<JsonTraceWriter>(report, write);
+  write_runs(timeline, options, report, *writer);
   for (const RunRecord& run : timeline.runs()) {
     if (options.run && *options.run != run.id()) continue;
     for (const PayloadDropped& drop : run.dropped) {
@@ -197,8 +189,10 @@ TraceReport export_trace(const Timeline& timeline,
                          const std::string& path,
                          const TraceOptions& options) {
   OutputFile file(path, options.write, options.if_exists);
+  TraceOptions chosen = options;
+  chosen.format = trace_format_of(path).value_or(TraceFormat::Json);
   TraceReport report =
-      write_trace(timeline, options, [&](std::string_view bytes) { file.write(bytes); });
+      write_trace(timeline, chosen, [&](std::string_view bytes) { file.write(bytes); });
   file.finish();
   report.n_bytes = file.n_bytes();
   report.path = file.path();

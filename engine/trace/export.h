@@ -1,5 +1,5 @@
-// Chrome trace export, profile PD-1 (docs/contracts.md), for Perfetto, chrome://tracing, Tracy and
-// speedscope. One process per run, numbered lanes, times from the run's start.
+// Trace export: Chrome's JSON, profile PD-1 (docs/contracts.md), for Perfetto, chrome://tracing,
+// Tracy and speedscope, and Perfetto's own format. One process per run, numbered lanes, times from the run's start.
 //   lanes     1 phases, 2 target, 3 propose, 4 verify, 5 commit, 6 pool, 7 device, 8 blocks,
 //             9 queue; runs that share a target (SEED) add a process: schedule.h
 //   slices    X on their lane, starts strictly increasing; blocks b/e; iterations and notices i
@@ -19,7 +19,7 @@ namespace engine {
 
 class Timeline;
 
-/// Writes the trace as text, in parts, through `write`.
+/// Writes the trace in parts through `write`.
 /// @throws Error(Usage)  no such run, or no step in the range
 /// @throws Error(Cancelled)  options.progress returned false
 TraceReport write_trace(const Timeline& timeline,

@@ -98,8 +98,8 @@ class RunTrace {
     add_samples();
   }
 
-  void write(TraceReport& report, const PutEvent& put) {
-    write_names(report, put);
+  void write(TraceReport& report, TraceWriter& writer) {
+    write_names(writer);
     for (int tid = 1; tid <= kMaxTid; ++tid) {
       std::vector<TraceItem>& lane = lanes_[static_cast<std::size_t>(tid)];
       const LaneChanges changes = sort_and_nest(lane);
@@ -110,11 +110,11 @@ class RunTrace {
     std::size_t n = 0, n_items = 0;
     for (const std::vector<TraceItem>& lane : lanes_) n_items += lane.size();
     for (int tid = 1; tid <= kMaxTid; ++tid) {
-      for (const TraceItem& item : lanes_[static_cast<std::size_t>(tid)]) {
+      const std::vector<TraceItem>& lane = lanes_[static_cast<std::size_t>(tid)];
+      for (std::size_t i = 0; i < lane.size(); ++i) {
         if (n++ % kReportEvery == 0)
           progress_(0.5 + 0.5 * static_cast<double>(n) / static_cast<double>(n_items));
-        count_event(item, report);
-        put(event_json(item, pid_, tid));
+        writer.event(pid_, tid, lane, i);
       }
     }
   }
@@ -442,15 +442,15 @@ class RunTrace {
     }
   }
 
-  void write_names(TraceReport& report, const PutEvent& put) const {
+  void write_names(TraceWriter& writer) const {
     const RunStarted& s = run_.started;
     const char letter = static_cast<char>('A' + std::min(s.lane, 25));
     std::string title = fmt::format("run {} {}", s.run, s.decoder);
     if (s.race != 0) title = fmt::format("{} {} (race {})", letter, s.decoder, s.race);
-    put_process_name(pid_, title, report, put);
+    writer.process(pid_, title);
     for (int tid = 1; tid <= kMaxTid; ++tid) {
       const auto at = static_cast<std::size_t>(tid);
-      if (!lanes_[at].empty()) put_lane_name(pid_, tid, kPlaceOf[at], kTidNames[at], report, put);
+      if (!lanes_[at].empty()) writer.lane(pid_, tid, kPlaceOf[at], kTidNames[at]);
     }
   }
 
@@ -465,16 +465,16 @@ class RunTrace {
 
 }  // namespace
 
-std::string put_run(const Timeline& timeline,
-                    const RunRecord& run,
-                    const TraceOptions& options,
-                    int pid,
-                    TraceReport& report,
-                    const PutEvent& put,
-                    const std::function<void(double)>& progress) {
+void write_run(const Timeline& timeline,
+               const RunRecord& run,
+               const TraceOptions& options,
+               int pid,
+               TraceReport& report,
+               TraceWriter& writer,
+               const std::function<void(double)>& progress) {
   RunTrace trace(timeline, run, options, pid, progress);
-  trace.write(report, put);
-  return trace.metadata();
+  trace.write(report, writer);
+  writer.about(pid, trace.metadata());
 }
 
 }  // namespace engine

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/output_file.h"
@@ -12,8 +13,16 @@
 
 namespace engine {
 
+/// Formats of a trace: Chrome's JSON, and Perfetto's track events.
+enum class TraceFormat : std::uint8_t { Json, Perfetto };
+
+/// The format that a file's name selects: Perfetto for .pftrace and .pftrace.gz, Json for .json and .json.gz; nullopt for others.
+std::optional<TraceFormat> trace_format_of(std::string_view path);
+
 /// Options of the trace export.
 struct TraceOptions {
+  TraceFormat format =
+      TraceFormat::Json;     // of write_trace(); export_trace() goes by the file's name
   std::optional<RunId> run;  // nullopt: all
   StepId first_step = 0;
   StepId last_step = 0x7FFF'FFFF;  // included

@@ -35,7 +35,7 @@ bool holds_adapter(const std::filesystem::path& folder);
 /// $HOME/.local/share/decoscope; empty if there is no home folder. This function does not create it.
 std::filesystem::path documents_folder();
 
-/// Writes a Chrome trace (.json, or .json.gz by its name) and checks it. An existing file is not replaced; the name gets a number.
+/// Writes a trace in the format of its name (.json or .pftrace, perhaps with .gz) and checks it. An existing file is not replaced; the name gets a number.
 /// @return a sentence that names the file and the counts of the check, or why nothing was written
 std::string export_trace(const engine::Timeline& timeline,
                          const std::string& path,

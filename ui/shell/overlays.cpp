@@ -306,8 +306,13 @@ void Shell::draw_export_dialog(Context& c) {
     engine::TraceOptions options;
     export_choices(c, options);
     const bool any = !c.timeline.runs().empty();
-    if (button("Chrome trace###do_trace", true, any && !exports(), "opens in Perfetto"))
+    if (button("Chrome trace###do_trace", true, any && !exports(),
+               "opens in Perfetto, chrome://tracing and Tracy"))
       export_trace(path, options);
+    ImGui::SameLine();
+    if (button("Perfetto trace###do_perfetto", false, any && !exports(),
+               "Perfetto's own format: smaller, and marks the slices of one step together"))
+      export_trace(std::filesystem::path(path).replace_extension(".pftrace").string(), options);
     ImGui::SameLine();
     if (button("CSV tables###do_csv", false, any, "steps and tokens; the header row gives units"))
       export_said_ = export_tables(c.timeline, path);

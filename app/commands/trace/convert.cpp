@@ -94,7 +94,7 @@ void refuse_part(const std::string& to, const engine::TraceOptions& options) {
   throw engine::Error(
       engine::ErrorCode::Usage,
       fmt::format(
-          "{} applies only to a trace (.json or .json.gz) or an animation, found {}; omit it to "
+          "{} applies only to a trace (.json or .pftrace) or an animation, found {}; omit it to "
           "convert the whole recording",
           option, engine::escaped(to)));
 }
@@ -107,10 +107,11 @@ TraceAnswer trace_convert(const std::string& from,
   const bool known = is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") ||
                      to.ends_with(".html") || to.ends_with(".md") || to.ends_with(".pdrun");
   if (!known) {
-    throw engine::Error(engine::ErrorCode::Usage,
-                        engine::escaped(to) +
-                            ": found an unknown extension, expected .json, .json.gz, .html, .md, "
-                            ".csv, .txt, .gif, .png or .pdrun");
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        engine::escaped(to) +
+            ": found an unknown extension, expected .json, .json.gz, .pftrace, .html, .md, "
+            ".csv, .txt, .gif, .png or .pdrun");
   }
   if (is_trace_name(from)) {
     throw engine::Error(engine::ErrorCode::Usage,

@@ -12,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/trace/check.h"
 #include "engine/trace/describe.h"
+#include "engine/trace/trace_report.h"
 
 namespace app {
 namespace {
@@ -317,10 +318,17 @@ std::string trace_lanes_table(const engine::TraceCheck& check) {
          (each ? "" : fmt::format("{} names of lanes, too many to list\n", check.lanes.size()));
 }
 
-/// The description of a Chrome trace as text.
+bool is_perfetto(const std::string& path) {
+  return engine::trace_format_of(path) == engine::TraceFormat::Perfetto;
+}
+const char* kind_of(const std::string& path) {
+  return is_perfetto(path) ? "Perfetto trace" : "Chrome trace";
+}
+
+/// The description of a trace as text.
 std::string trace_text(const std::string& path, const engine::TraceCheck& check) {
   std::string text =
-      fmt::format("{}: Chrome trace{}\n", engine::escaped(path),
+      fmt::format("{}: {}{}\n", engine::escaped(path), kind_of(path),
                   check.profile.empty() ? "" : ", profile " + engine::printable(check.profile));
   text += fmt::format("{} in {:.3f} ms, {} in {}\n\n", engine::counted(check.n_events, "event"),
                       check.last_us / 1e3, engine::counted(check.n_lanes, "lane"),
@@ -337,7 +345,7 @@ std::string trace_verdict(const std::string& path, const engine::TraceCheck& che
   const std::string name = engine::escaped(path);
   if (check.ok()) {
     return fmt::format(
-        "{}: valid: a Chrome trace of {} events{}\n", name, check.n_events,
+        "{}: valid: a {} of {} events{}\n", name, kind_of(path), check.n_events,
         check.profile.empty() ? "" : ", profile " + engine::printable(check.profile));
   }
   std::string text =
@@ -370,7 +378,7 @@ TraceAnswer trace_answer(const std::string& path,
   }
   for (const std::string& notice : notices) answer.text += "note: " + notice + "\n";
   Json object{{"path", engine::as_utf8(path)},
-              {"type", "chrome-trace"},
+              {"type", is_perfetto(path) ? "perfetto-trace" : "chrome-trace"},
               {"profile", engine::as_utf8(check.profile)},
               {"events", check.n_events},
               {"processes", check.n_processes},

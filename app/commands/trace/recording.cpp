@@ -7,11 +7,12 @@
 #include "engine/base/text.h"
 #include "engine/base/types.h"
 #include "engine/event/serialise.h"
+#include "engine/trace/trace_report.h"
 
 namespace app {
 
 bool is_trace_name(const std::string& path) {
-  return path.ends_with(".json") || path.ends_with(".json.gz");
+  return engine::trace_format_of(path).has_value();
 }
 
 void throw_cancelled(const std::string& path, const char* left) {

@@ -37,7 +37,7 @@ engine::RecordingReport read_whole_recording(const std::string& path,
 /// @throws Error(Cancelled)  always
 [[noreturn]] void throw_cancelled(const std::string& path, const char* left);
 
-/// True for the endings of a Chrome trace, .json and .json.gz.
+/// True for the endings of a trace: .json, .json.gz, .pftrace and .pftrace.gz.
 bool is_trace_name(const std::string& path);
 
 }  // namespace app

@@ -23,7 +23,7 @@ struct TraceAnswer {
 /// Returns the weights' hash of the model with this name on this machine; nullopt: no such model.
 using LocalWeights = std::function<std::optional<std::string>(const std::string& model)>;
 
-/// Describes a recording (.pdrun) or an exported trace (.json, .json.gz): counts, runs, duration,
+/// Describes a recording (.pdrun) or an exported trace (.json or .pftrace, perhaps with .gz): counts, runs, duration,
 /// losses, and models whose weights differ from those on this machine. For people a table of the
 /// runs (of a long recording, of its decoders) and one of the kinds of event.
 /// @param local_weights  empty: weights are not compared
@@ -47,7 +47,7 @@ struct ConvertOptions {
   StopRequested stop;
 };
 
-/// Converts a recording; the ending of `to` selects the format: .json and .json.gz a Chrome trace,
+/// Converts a recording; the ending of `to` selects the format: .json and .json.gz a Chrome trace, .pftrace a Perfetto trace,
 /// .csv four tables (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv), .html a
 /// page that plays the recording, .md a report, .txt a description, .pdrun a recording of the whole frames. No file is replaced: if `to` exists, a
 /// numbered name is taken and reported.

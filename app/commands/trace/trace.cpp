@@ -72,7 +72,7 @@ bool is_animation_name(const std::string& path) {
 int animate(const TraceOptions& options) {
   if (options.with_prompt)
     throw kernels::Error(kernels::ErrorCode::Usage,
-                         "--with-prompt applies only to a trace (.json or .json.gz); an animation "
+                         "--with-prompt applies only to a trace (.json or .pftrace); an animation "
                          "shows what the window shows");
   WindowCommandOptions window_options;
   window_options.open = options.path;
