@@ -4,7 +4,7 @@
 #include <functional>
 #include <streambuf>
 
-#include "engine/trace/check.h"
+#include "engine/trace/trace_check.h"
 
 namespace engine {
 

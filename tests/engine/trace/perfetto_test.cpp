@@ -93,7 +93,7 @@ TEST(PerfettoTrace, has_the_events_of_the_json_trace) {
             test::read_file(folder / "t.pftrace").size());
 }
 
-/// What a test needs of an event.
+/// Some fields of an event.
 struct FoundEvent {
   std::string name, text;  // of the annotation "text"
   std::uint64_t correlation = 0;
