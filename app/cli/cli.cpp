@@ -31,7 +31,7 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
          "lessons; training: training curves (default: the last one used)")
       ->check(one_of({"welcome", "live", "compare", "lesson", "training"}));
   app.add_option("--theme", o.theme, "colours of the window (default: the last ones used)")
-      ->check(one_of({"dark", "light", "monochrome"}));
+      ->check(one_of({"dark", "light", "monochrome", "high-contrast"}));
   add_size_option(app, o.width, o.height, "1600x1000");
   app.add_option("--ui-scale", o.ui_scale,
                  "scale of the window's text and controls in percent (default: the last one used)")

@@ -228,6 +228,7 @@ struct TraceOptions {
   engine::FileLimits limits;  // info: for opening those models
   bool with_prompt = false;
   bool used_tokens_only = false;  // convert to a recording: without the texts of other tokens
+  bool for_spreadsheets = false;  // convert to tables: as engine::CsvOptions
   bool json = false;
   int run = 0;  // convert to a trace: number of the run to convert; 0: all runs
   int first_step = 0, last_step = 0x7FFF'FFFF;
@@ -255,7 +256,7 @@ struct WindowCommandOptions {
   std::string screen;               // live, compare, training, welcome
   std::string panel;                // panel to take the picture of; empty: the whole window
   int step = -1;                    // initially selected step; -1: none
-  std::string theme;                // dark, light, monochrome; empty: the window's setting
+  std::string theme;                // dark, light, monochrome, high-contrast; empty: the window's setting
   int width = 1600, height = 1000;  // of the window, pixels
   int ui_scale = 0;                 // percent; 0: the window's setting
   bool start = false;               // start the comparison as soon as the window is open

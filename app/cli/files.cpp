@@ -434,6 +434,8 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->type_name("FILE");
   convert->add_flag("--with-prompt", p.trace.with_prompt,
                     "include the text of the prompt, not only its hash");
+  convert->add_flag("--for-spreadsheets", p.trace.for_spreadsheets,
+                    "to tables: put ' before texts that a spreadsheet would take for formulas");
   convert->add_flag("--used-tokens-only", p.trace.used_tokens_only,
                     "to a recording: keep only the texts of tokens that occur, which makes a small "
                     "file of a short run");

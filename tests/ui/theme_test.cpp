@@ -43,14 +43,22 @@ TEST(Theme, text_and_fills_have_contrast) {
     EXPECT_GE(ui::contrast(ui::look(mean).fill, ui::look(mean).text), 4.5) << ui::look(mean).name;
     EXPECT_GE(ui::contrast(ui::look(mean).fill, ui::kDark.card), 3) << ui::look(mean).name;
   }
-  for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome})
+  for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome, ui::kHighContrast})
     for (const Rgb ink : {theme.text, theme.bright, theme.dim, theme.good, theme.warn, theme.bad})
       EXPECT_GE(ui::contrast(ink, theme.card), 4.5);
+  // WCAG 2.1, 1.4.6 (level AAA), for all texts, on cards and on buttons under the mouse.
+  for (const Rgb ink : {ui::kHighContrast.text, ui::kHighContrast.dim, ui::kHighContrast.faint,
+                        ui::kHighContrast.good, ui::kHighContrast.warn, ui::kHighContrast.bad})
+    EXPECT_GE(ui::contrast(ink, ui::kHighContrast.card), 7);
+  EXPECT_GE(ui::contrast(ui::kHighContrast.text, ui::kHighContrast.button_hot), 7);
+  EXPECT_GE(ui::contrast(ui::kHighContrast.accent_text, ui::kHighContrast.accent), 4.5);
+  EXPECT_GE(ui::contrast(ui::kHighContrast.accent, ui::kHighContrast.card), 3);
+  EXPECT_GE(ui::contrast(ui::kHighContrast.line, ui::kHighContrast.card), 7);
 }
 
 // WCAG 2.1, 1.4.11, requires a contrast of 3:1 for shapes. A yellow fill alone has 1.3:1 on white.
 TEST(Theme, borders_and_handles_have_contrast) {
-  for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome}) {
+  for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome, ui::kHighContrast}) {
     EXPECT_GE(ui::contrast(ui::handle_on(theme), theme.card), 3);
     for (int i = 0; i < ui::kCurveInks; ++i)
       EXPECT_GE(ui::contrast(ui::curve_ink(theme, i), theme.card), 3) << i;

@@ -121,7 +121,9 @@ std::string export_page(const engine::Timeline& timeline, const std::string& pat
   }
 }
 
-std::string export_tables(const engine::Timeline& timeline, const std::string& path) {
+std::string export_tables(const engine::Timeline& timeline,
+                          const std::string& path,
+                          bool for_spreadsheets) {
   const std::string stem = fs::path(path).replace_extension().string();
   for (const char* end : {"-steps.csv", "-tokens.csv", "-acceptance.csv", "-lanes.csv"}) {
     std::error_code ignored;
@@ -129,7 +131,7 @@ std::string export_tables(const engine::Timeline& timeline, const std::string& p
       return stem + end + ": already exists; choose another name";
   }
   try {
-    engine::write_tables(timeline, stem);
+    engine::write_tables(timeline, stem, {.for_spreadsheets = for_spreadsheets});
     return "Wrote " + stem + "-steps.csv, -tokens.csv, -acceptance.csv, -lanes.csv";
   } catch (const std::exception& error) {
     return error.what();

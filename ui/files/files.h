@@ -44,7 +44,10 @@ std::string export_trace(const engine::Timeline& timeline,
 /// @return a sentence that names the file, or why nothing was written
 std::string export_page(const engine::Timeline& timeline, const std::string& path);
 /// Writes tables as CSV beside `path`: NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv.
+/// @param for_spreadsheets  as engine::CsvOptions
 /// @return a sentence that names the files, or why nothing was written
-std::string export_tables(const engine::Timeline& timeline, const std::string& path);
+std::string export_tables(const engine::Timeline& timeline,
+                          const std::string& path,
+                          bool for_spreadsheets = false);
 
 }  // namespace ui

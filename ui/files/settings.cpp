@@ -13,10 +13,6 @@
 namespace ui {
 namespace {
 
-const char* theme_word(ThemeName name) {
-  return name == ThemeName::Light ? "light" : name == ThemeName::Monochrome ? "monochrome" : "dark";
-}
-
 constexpr std::size_t kMostRecents = 10;
 
 bool take(Settings& s, const std::string& key, const std::string& value) {
@@ -25,19 +21,17 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
     return value == "on" || value == "off";
   };
   if (key == "theme") {
-    for (const ThemeName name : {ThemeName::Dark, ThemeName::Light, ThemeName::Monochrome}) {
-      if (value != theme_word(name)) continue;
-      s.theme = name;
-      return true;
-    }
-    return false;
+    const auto found = std::ranges::find(kThemes, value, &NamedTheme::word);
+    if (found != kThemes.end()) s.theme = found->theme->name;
+    return found != kThemes.end();
   }
-  if (key == "scale_percent") {
-    const auto [end, error] =
-        std::from_chars(value.data(), value.data() + value.size(), s.scale_percent);
-    return error == std::errc() && end == value.data() + value.size() && s.scale_percent >= 50 &&
-           s.scale_percent <= 300;
-  }
+  const auto whole = [&value](int& to, int least, int most) {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to);
+    return error == std::errc() && end == value.data() + value.size() && to >= least && to <= most;
+  };
+  if (key == "scale_percent") return whole(s.scale_percent, 50, 300);
+  if (key == "frames_per_second") return whole(s.frames_per_second, 10, 240);
+  if (key == "payload_mb") return whole(s.payload_mb, 1, 4096);
   constexpr std::string_view kKey = "key.";
   if (key.starts_with(kKey)) {
     const auto chord = chord_of(value);
@@ -46,6 +40,7 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
   }
   if (key == "marks") return flag(s.marks);
   if (key == "flowing_text") return flag(s.flowing_text);
+  if (key == "save_folder") s.save_folder = value;
   if (key == "screen") s.screen = value;
   if (key == "last_folder") s.last_folder = value;
   if (key == "last_model") s.last_model = value;
@@ -74,9 +69,28 @@ std::filesystem::path settings_folder() {
   return {};
 }
 
+void choose(Settings& settings, const Settings& from) {
+  settings.theme = from.theme;
+  settings.scale_percent = from.scale_percent;
+  settings.frames_per_second = from.frames_per_second;
+  settings.payload_mb = from.payload_mb;
+  settings.save_folder = from.save_folder;
+  settings.marks = from.marks;
+  settings.flowing_text = from.flowing_text;
+  settings.keys = from.keys;
+}
+
+Settings chosen_part(const Settings& settings) {
+  Settings part;
+  choose(part, settings);
+  return part;
+}
+
 std::string to_text(const Settings& s) {
   std::ostringstream out;
-  out << "theme = " << theme_word(s.theme) << "\nscale_percent = " << s.scale_percent
+  out << "theme = " << kThemes[static_cast<std::size_t>(s.theme)].word
+      << "\nscale_percent = " << s.scale_percent << "\nframes_per_second = " << s.frames_per_second
+      << "\npayload_mb = " << s.payload_mb << "\nsave_folder = " << s.save_folder
       << "\nscreen = " << s.screen << "\nmarks = " << (s.marks ? "on" : "off")
       << "\nflowing_text = " << (s.flowing_text ? "on" : "off")
       << "\nlast_folder = " << s.last_folder << "\nlast_model = " << s.last_model

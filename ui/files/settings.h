@@ -13,7 +13,11 @@ namespace ui {
 /// All settings.
 struct Settings {
   ThemeName theme = ThemeName::Dark;
-  int scale_percent = 100;  // scale of the window, 50 to 300
+  int scale_percent = 100;     // scale of the window, 50 to 300
+  int frames_per_second = 60;  // the most that are drawn, 10 to 240
+  int payload_mb =
+      16;  // memory for probabilities, block states and n-grams of the session, 1 to 4096
+  std::string save_folder;  // the folder suggested for files; empty: the user's documents
   std::string screen;       // the last screen shown; empty: none yet
   bool marks = true;        // show the marks of token cells
   bool flowing_text = false;
@@ -34,6 +38,11 @@ Settings load_settings(const std::filesystem::path& folder);
 /// Writes the settings through a temporary file and a rename; nothing for an empty folder path.
 /// @return empty, or why the file could not be written
 std::string save_settings(const Settings& settings, const std::filesystem::path& folder);
+
+/// Returns the settings that the user chooses (theme, sizes, limits, keys, marks, folder), without what the window remembers by itself.
+Settings chosen_part(const Settings& settings);
+/// Sets the chosen part of `settings` to that of `from`.
+void choose(Settings& settings, const Settings& from);
 
 /// Returns the text of settings.txt.
 std::string to_text(const Settings& settings);

@@ -40,6 +40,9 @@ bool acts_over_sheet(Action action) {
     case Action::ScaleDown:
     case Action::ScaleReset:
     case Action::NextTheme:
+    case Action::Settings:
+    case Action::Undo:
+    case Action::Redo:
       return true;
     default:
       return false;
@@ -211,7 +214,8 @@ bool Shell::act_on_view(Action action) {
       scale(100);
       return true;
     case Action::NextTheme:
-      set_theme(static_cast<ThemeName>((static_cast<int>(settings_.theme) + 1) % 3));
+      set_theme(
+          static_cast<ThemeName>((static_cast<std::size_t>(settings_.theme) + 1) % kThemes.size()));
       return true;
     default:
       return false;
@@ -275,7 +279,16 @@ bool Shell::act_on_window(Action action) {
       show(Screen::Training);
       return true;
     case Action::ResetLayout:
+      layout_pressed_ = layout_text();
+      layout_settles_ = kFramesToSettle;
       reset_layout_ = true;
+      return true;
+    case Action::Settings:
+      settings_sheet_ ? close_sheets() : show_overlay(settings_sheet_);
+      return true;
+    case Action::Undo:
+    case Action::Redo:
+      go_through_history(action == Action::Undo);
       return true;
     case Action::NextPanel:
     case Action::PreviousPanel:
@@ -295,11 +308,12 @@ bool Shell::act_on_window(Action action) {
 
 bool Shell::shows_sheet() const {
   return help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_ ||
-         close_dialog_;
+         close_dialog_ || settings_sheet_;
 }
 
 void Shell::close_sheets() {
-  help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = close_dialog_ = false;
+  help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = close_dialog_ =
+      settings_sheet_ = false;
   rebinding_ = nullptr;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -169,6 +170,7 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
 
 void Shell::draw(double seconds) {
   const auto begun = std::chrono::steady_clock::now();
+  if (!layout_to_load_.empty()) load_layout(std::exchange(layout_to_load_, ""));
   const ImGuiViewport* main = ImGui::GetMainViewport();
   const float scale = scale_within(main->Size, static_cast<float>(settings_.scale_percent) / 100 *
                                                    (presents_ ? kPresenting : 1));
@@ -205,6 +207,7 @@ void Shell::draw(double seconds) {
   if (presents_) draw_laser_spot();
   draw_overlays(c);
   handle_requests(c);
+  follow_arrangement();
   save_changed_settings();
   if (frames_until_picture_ > 0) --frames_until_picture_;
   const std::chrono::duration<float, std::milli> spent = std::chrono::steady_clock::now() - begun;

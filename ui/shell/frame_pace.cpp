@@ -13,7 +13,7 @@ bool draws_in_software(const char* renderer) {
 }
 
 double FramePace::gap(bool has_input) const {
-  if (!quiet()) return kFrameSeconds;
+  if (!quiet()) return frame_seconds_;
   if (has_input) return kAnswerSeconds;
   return std::clamp(cost_ / kQuietShare, kQuietSeconds, kLongestSeconds);
 }

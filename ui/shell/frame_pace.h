@@ -10,7 +10,6 @@ bool draws_in_software(const char* renderer);
 /// Chooses the time between frames.
 class FramePace {
  public:
-  static constexpr double kFrameSeconds = 1.0 / 60;
   /// Maximum share of the time that drawing takes while quiet.
   static constexpr double kQuietShare = 0.05;
   /// Minimum and maximum time between frames while quiet, s.
@@ -21,6 +20,8 @@ class FramePace {
   /// @param software  the result of draws_in_software()
   explicit FramePace(bool software) : software_(software) {}
 
+  /// Sets the most frames a second, more than 0.
+  void limit(int frames_per_second) { frame_seconds_ = 1.0 / frames_per_second; }
   /// Sets whether the engine computes steps that are measured.
   void measuring(bool on) { measuring_ = on; }
   /// Reports the time to draw a frame.
@@ -35,6 +36,7 @@ class FramePace {
  private:
   bool software_;
   bool measuring_ = false;
+  double frame_seconds_ = 1.0 / 60;
   double cost_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -227,6 +228,29 @@ bool keep_layout_in(const std::filesystem::path& file) {
   std::filesystem::rename(file, file.string() + ".old", error);
   if (error) std::filesystem::remove(file, error);
   return true;
+}
+
+std::string layout_text() {
+  // Saving clears the time until the next write of layout.ini.
+  ImGuiContext& gui = *ImGui::GetCurrentContext();
+  const float until_saved = gui.SettingsDirtyTimer;
+  std::string text = ImGui::SaveIniSettingsToMemory();
+  gui.SettingsDirtyTimer = until_saved;
+  return text;
+}
+
+bool is_same_layout(const std::string& a, const std::string& b) {
+  const auto without_front_tabs = [](const std::string& text) {
+    static const std::regex front(" Selected=0x[0-9A-F]+");
+    return std::regex_replace(text, front, "");
+  };
+  return without_front_tabs(a) == without_front_tabs(b);
+}
+
+void load_layout(const std::string& text) {
+  ImGui::ClearIniSettings();
+  ImGui::LoadIniSettingsFromMemory(text.data(), text.size());
+  ImGui::MarkIniSettingsDirty();
 }
 
 bool lacks_layout(ImGuiID dockspace) {

@@ -42,6 +42,12 @@ void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size);
 /// the default layout is used. Call between CreateContext and the first frame.
 /// @return whether a file was renamed
 bool keep_layout_in(const std::filesystem::path& file);
+/// Returns the places and sizes of all panels as text, as layout.ini has them.
+std::string layout_text();
+/// Returns true if two such texts differ at most in the tabs that are in front.
+bool is_same_layout(const std::string& a, const std::string& b);
+/// Moves the panels as such a text says. Call before a frame's first window.
+void load_layout(const std::string& text);
 /// Returns true if the dock space has no panels yet.
 bool lacks_layout(ImGuiID dockspace);
 

@@ -21,7 +21,7 @@
 #include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
-#include "ui/widgets/fonts.h"
+#include "ui/widgets/sheet.h"
 
 namespace ui {
 namespace {
@@ -34,30 +34,6 @@ bool text_field(const char* id, const char* hint, std::string& text, bool focus)
                    ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
 }
 
-// Begins a sheet below the top bar, in the middle; ImGui::End() ends it.
-bool begin_sheet(const char* name, ImVec2 size, bool focus) {
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  size = {std::min(size.x, main->Size.x - px(40)), std::min(size.y, main->Size.y - px(90))};
-  ImGui::SetNextWindowPos({main->Pos.x + (main->Size.x - size.x) / 2, main->Pos.y + px(64)});
-  ImGui::SetNextWindowSize(size);
-  if (focus) ImGui::SetNextWindowFocus();
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(16), px(14)));
-  ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().faint));
-  const bool open = ImGui::Begin(name, nullptr,
-                                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                                     ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings);
-  ImGui::PopStyleColor();
-  ImGui::PopStyleVar(2);
-  return open;
-}
-
-void heading(const char* text) {
-  ImGui::PushFont(fonts().bold, 17);
-  words(text, theme().bright);
-  ImGui::PopFont();
-}
-
 }  // namespace
 
 void Shell::draw_overlays(Context& c) {
@@ -68,6 +44,7 @@ void Shell::draw_overlays(Context& c) {
   if (export_dialog_) draw_export_dialog(c);
   if (save_dialog_) draw_save_dialog();
   if (close_dialog_) draw_close_dialog();
+  if (settings_sheet_) draw_settings();
   overlay_begins_ = false;
   draw_message();
 }
@@ -250,8 +227,9 @@ void Shell::draw_open_dialog(Context& c) {
 }
 
 std::string Shell::suggested(const char* name) const {
+  const std::string& chosen = save_folder_.empty() ? settings_.save_folder : save_folder_;
   const std::filesystem::path folder =
-      save_folder_.empty() ? documents_folder() : std::filesystem::path(save_folder_);
+      chosen.empty() ? documents_folder() : std::filesystem::path(chosen);
   return (folder / name).string();
 }
 
@@ -286,6 +264,8 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
   if (range && export_range_only_) options = *range;
   tick("Include the text of the prompt###prompt_text", export_prompt_text_);
   options.prompt_text = export_prompt_text_;
+  tick("Tables for spreadsheets: no cell is taken for a formula###for_spreadsheets",
+       export_for_spreadsheets_);
   wrapped(export_prompt_text_
               ? "The trace contains the full prompt; everyone who gets the file can read it."
               : "The trace stores only a hash of the prompt. It contains the tokens of the answer.",
@@ -293,7 +273,7 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
 }
 
 void Shell::draw_export_dialog(Context& c) {
-  if (begin_sheet("##export", {px(720), px(430)}, overlay_begins_)) {
+  if (begin_sheet("##export", {px(720), px(456)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
       export_prompt_text_ = export_range_only_ = false;  // the user has to choose these each time
@@ -315,7 +295,7 @@ void Shell::draw_export_dialog(Context& c) {
       export_trace(std::filesystem::path(path).replace_extension(".pftrace").string(), options);
     ImGui::SameLine();
     if (button("CSV tables###do_csv", false, any, "steps and tokens; the header row gives units"))
-      export_said_ = export_tables(c.timeline, path);
+      export_said_ = export_tables(c.timeline, path, export_for_spreadsheets_);
     ImGui::SameLine();
     if (button("Web page###do_page", false, any, "one file that plays the recording in a browser"))
       export_said_ = export_page(c.timeline, path);

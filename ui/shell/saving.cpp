@@ -138,6 +138,7 @@ void Shell::adopt_notes() {
   if (!why.empty())
     say(fmt::format("{}: cannot be read, renamed: {}", notes_path(notes_source_), why));
   notes_kept_ = notes_;
+  history_.forget();
 }
 
 }  // namespace ui

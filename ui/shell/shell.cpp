@@ -118,6 +118,7 @@ void Shell::receive(std::vector<engine::Event> events) {
                       std::make_move_iterator(events.end()));
     return;
   }
+  session_.live().timeline.set_payload_budget(static_cast<std::size_t>(settings_.payload_mb) << 20);
   Following ahead = following_;
   const bool starts = std::any_of(events.begin(), events.end(), [&](const engine::Event& e) {
     return ahead.observe(e) == Following::Look::NewRun;

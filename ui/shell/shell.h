@@ -27,6 +27,7 @@
 #include "ui/prepare/time/animation_frames.h"
 #include "ui/prepare/time/following.h"
 #include "ui/prepare/time/responding.h"
+#include "ui/settings/history.h"
 #include "ui/shell/context.h"
 #include "ui/shell/keys.h"
 #include "ui/shell/layout.h"
@@ -202,6 +203,7 @@ class Shell {
  private:
   // A progress bar appears after this time; shorter operations need none.
   static constexpr double kBarAfterSeconds = 0.3;
+  static constexpr int kFramesToSettle = 3;  // a docked window has its place after two frames
   // After "Save and exit" the path stays readable for this time.
   static constexpr double kCloseAfterSeconds = 3;
 
@@ -241,6 +243,11 @@ class Shell {
   float draw_restore_bar(float top);
   float draw_damage_bar(float top);
   void draw_close_dialog();
+  void draw_settings();
+  void appearance_rows();
+  void limit_rows();
+  void follow_arrangement();
+  void go_through_history(bool back);
   bool shows_sheet() const;
   void save_changed_settings();
   float draw_saved_bar(float top);
@@ -404,9 +411,16 @@ class Shell {
                                     Room::Small};  // for which the layout was checked last
   float bar_end_ = 240;                            // width of the buttons at the end of the top bar
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
-  bool save_dialog_ = false, close_dialog_ = false;
-  double stops_since_ = -1;  // clock_ when "Save and close" stopped the runs; -1: it did not
-  bool export_prompt_text_ = false, export_range_only_ = false;  // checkboxes of the dialog
+  bool save_dialog_ = false, close_dialog_ = false, settings_sheet_ = false;
+  std::optional<int> pending_scale_;  // set by the slider that the mouse holds
+  History history_;
+  std::string
+      layout_pressed_;  // the layout when the mouse button was pressed last; empty: compared
+  std::string layout_to_load_;  // by the next frame; empty: none
+  int layout_settles_ = 0;      // frames until the layout after the release is compared
+  double stops_since_ = -1;     // clock_ when "Save and close" stopped the runs; -1: it did not
+  bool export_prompt_text_ = false, export_range_only_ = false,
+       export_for_spreadsheets_ = false;  // checkboxes of the dialog
   std::string export_path_, export_said_, save_path_;
   std::string save_folder_;  // folder of the last save in this session; empty: none yet
   bool overlay_begins_ = false;

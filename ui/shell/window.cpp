@@ -229,9 +229,8 @@ void start_race(Shell& shell, const WindowOptions& options) {
 void choose_screen(Shell& shell, const WindowOptions& options) {
   if (!options.screen.empty()) shell.show(screen_named(options.screen));
   if (options.ui_scale > 0) shell.settings().scale_percent = options.ui_scale;
-  if (options.theme == "dark") shell.set_theme(ThemeName::Dark);
-  if (options.theme == "light") shell.set_theme(ThemeName::Light);
-  if (options.theme == "monochrome") shell.set_theme(ThemeName::Monochrome);
+  for (const NamedTheme& named : kThemes)
+    if (options.theme == named.word) shell.set_theme(named.theme->name);
 }
 
 // Wakes the loop when an event arrives.
@@ -293,6 +292,7 @@ class Loop {
   // Sleeps until a frame is needed. Three frames follow every input or event, so that hovers and layouts settle.
   void wait() {
     if (waits()) n_quiet_ = 0;
+    pace_.limit(shell_.settings().frames_per_second);
     pace_.measuring(shell_.measures() && !options_.hooks.draw_always);
     shell_.quiet(pace_.quiet());
     const bool busy = options_.hooks.draw_always || !options_.screenshot.empty() ||

@@ -41,7 +41,7 @@ struct WindowHooks {
 struct WindowOptions {
   std::string open;          // a recording, a lesson or a training run to open first
   std::string screen;        // welcome, live, compare, lesson, training; empty: the last one shown
-  std::string theme;         // dark, light, monochrome; empty: as in the settings
+  std::string theme;         // a word of kThemes; empty: as in the settings
   std::string config_dir;    // settings; empty: $XDG_CONFIG_HOME/decoscope; "-": none saved
   std::string model, scale;  // initial values of Setup; empty: its defaults
   std::string dtype, cache_type, device;  // initial values of Setup

@@ -46,7 +46,7 @@ void set_colours(ImGuiStyle& style, const Theme& t) {
   c[ImGuiCol_SliderGrabActive] = vec(t.bright);
   c[ImGuiCol_Button] = vec(t.button);
   c[ImGuiCol_ButtonHovered] = vec(t.button_hot);
-  c[ImGuiCol_ButtonActive] = vec(t.line);
+  c[ImGuiCol_ButtonActive] = vec(t.outlines ? t.button_hot : t.line);
   c[ImGuiCol_Header] = vec(t.button);
   c[ImGuiCol_HeaderHovered] = vec(t.button_hot);
   c[ImGuiCol_HeaderActive] = vec(t.button_hot);
@@ -154,7 +154,7 @@ void apply_theme(ThemeName name, float scale) {
   style.ScrollbarSize = 10;
   style.WindowBorderSize = 0;
   style.PopupBorderSize = 1;
-  style.FrameBorderSize = 0;
+  style.FrameBorderSize = current->outlines ? 1 : 0;
   style.TabBorderSize = 0;
   style.TabBarBorderSize = 0;
   style.TabBarOverlineSize = 0;

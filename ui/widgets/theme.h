@@ -75,7 +75,7 @@ constexpr const Look& look(Mean mean) {
 const char* meaning_of(Mean mean);
 
 /// The themes.
-enum class ThemeName { Dark, Light, Monochrome };
+enum class ThemeName { Dark, Light, Monochrome, HighContrast };
 
 /// The colours of a theme.
 struct Theme {
@@ -88,6 +88,7 @@ struct Theme {
   Rgb overview, playhead, light_up;
   bool monochrome = false;
   bool outline_fills = false;  // light background: fills get a dark 1 px outline
+  bool outlines = false;       // buttons, fields and sheets have a border in the colour of lines
 };
 
 // clang-format off
@@ -118,11 +119,31 @@ constexpr Theme kMonochrome{
     {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF},
     {0x4A, 0x4A, 0x4A}, {0x52, 0x52, 0x52},
     {0x42, 0x42, 0x42}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, true, false};
+constexpr Theme kHighContrast{
+    ThemeName::HighContrast,
+    {0x00, 0x00, 0x00}, {0x00, 0x00, 0x00}, {0x00, 0x00, 0x00}, {0xC8, 0xC8, 0xC8},
+    {0x00, 0x00, 0x00}, {0x26, 0x26, 0x26}, {0x4A, 0x4A, 0x4A},
+    {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, {0xE2, 0xE2, 0xE2}, {0xB8, 0xB8, 0xB8},
+    {0x1A, 0x5C, 0xE6}, {0xFF, 0xFF, 0xFF},
+    {0x5C, 0xFF, 0xB8}, {0xFF, 0xD8, 0x1A}, {0xFF, 0x9E, 0x85},
+    {0x6C, 0xB8, 0xF2}, {0x9A, 0x9A, 0x9A},
+    {0x90, 0x90, 0x90}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0x66}, false, false, true};
 // clang-format on
 
+/// A theme with its names.
+struct NamedTheme {
+  const Theme* theme;
+  const char* word;   // in settings and on the command line
+  const char* label;  // on the screen
+};
+/// All themes, by ThemeName.
+constexpr std::array<NamedTheme, 4> kThemes{{{&kDark, "dark", "Dark"},
+                                             {&kLight, "light", "Light"},
+                                             {&kMonochrome, "monochrome", "Monochrome"},
+                                             {&kHighContrast, "high-contrast", "High contrast"}}};
 /// Returns the theme with this name.
 constexpr const Theme& theme_named(ThemeName name) {
-  return name == ThemeName::Light ? kLight : name == ThemeName::Monochrome ? kMonochrome : kDark;
+  return *kThemes[static_cast<std::size_t>(name)].theme;
 }
 
 /// Returns the border colour of a meaning on a theme's cards: lighter than the fill on a dark card, darker on a light one.

@@ -124,6 +124,10 @@ TraceAnswer trace_convert(const std::string& from,
     throw engine::Error(
         engine::ErrorCode::Usage,
         "--used-tokens-only applies only to a recording (.pdrun), found " + engine::escaped(to));
+  if (options.csv.for_spreadsheets && !to.ends_with(kTables))
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        "--for-spreadsheets applies only to tables (.csv), found " + engine::escaped(to));
   const OpenedRecording opened = open_recording(from, options.stop);
   std::vector<std::string> files;
   std::vector<std::string> notices = opened.report.notices();

@@ -52,7 +52,7 @@ struct ConvertOptions {
 /// page that plays the recording, .md a report, .txt a description, .pdrun a recording of the whole frames. No file is replaced: if `to` exists, a
 /// numbered name is taken and reported.
 /// @throws Error(Usage)  another ending; --run, steps or the prompt's text with another format than
-///                       a trace, used_tokens_only with another than a recording; a run or steps that are not in the recording
+///                       a trace, used_tokens_only with another than a recording, csv.for_spreadsheets with another than tables; a run or steps that are not in the recording
 /// @throws Error  as trace_info(); then no file is left
 TraceAnswer trace_convert(const std::string& from,
                           const std::string& to,

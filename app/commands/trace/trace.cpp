@@ -97,6 +97,7 @@ int trace(const TraceOptions& options) {
     convert.stop = interrupted;
     convert.trace.prompt_text = options.with_prompt;
     convert.used_tokens_only = options.used_tokens_only;
+    convert.csv.for_spreadsheets = options.for_spreadsheets;
     if (options.run > 0) convert.trace.run = static_cast<engine::RunId>(options.run);
     convert.trace.first_step = options.first_step;
     convert.trace.last_step = options.last_step;

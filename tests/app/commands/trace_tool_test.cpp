@@ -301,6 +301,8 @@ TEST(TraceTool, a_recording_can_keep_only_its_own_tokens) {
   app::trace_convert(folder / "small.pdrun", folder / "small.txt");
   EXPECT_EQ(test::read_file(folder / "small.txt"), test::read_file(folder / "whole.txt"));
   EXPECT_THROW(app::trace_convert(path, folder / "small.json", {.used_tokens_only = true}), Error);
+  EXPECT_THROW(app::trace_convert(path, folder / "t.json", {.csv = {.for_spreadsheets = true}}),
+               Error);
   EXPECT_FALSE(std::filesystem::exists(folder / "small.json"));
 }
 

@@ -1,0 +1,48 @@
+// Undo and redo of what the user arranges: settings, notes on a document, the layout of panels.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ui/files/notes.h"
+#include "ui/files/settings.h"
+
+namespace ui {
+
+/// What undo restores.
+struct Arrangement {
+  std::string settings;  // to_text(chosen_part())
+  Notes notes;           // without temporary marks
+  std::string layout;    // layout_text(); empty: not changed so far
+  bool operator==(const Arrangement&) const = default;
+};
+
+/// Returns the parts that differ, in words: "settings and layout".
+std::string changed_words(const Arrangement& a, const Arrangement& b);
+
+/// The arrangements before and after the present one.
+class History {
+ public:
+  static constexpr std::size_t kMost = 200;  // steps that can be undone
+
+  /// Takes the present arrangement. If it differs from the last one, undo returns to that one, and nothing can be redone.
+  void take(Arrangement now);
+  /// Changes the layout of the present arrangement without a step, when a layout is first known.
+  void know_layout(const std::string& layout);
+  /// Returns the arrangement before the last change, or nullopt; it is the present one then.
+  std::optional<Arrangement> undo();
+  /// Returns the arrangement that the last undo() left, or nullopt; it is the present one then.
+  std::optional<Arrangement> redo();
+  /// Returns the present arrangement, or nullptr before the first take().
+  const Arrangement* now() const { return now_ ? &*now_ : nullptr; }
+  /// Forgets every step, because another document is shown.
+  void forget();
+
+ private:
+  std::optional<Arrangement> now_;
+  std::vector<Arrangement> before_, after_;  // the nearest is last
+};
+
+}  // namespace ui
