@@ -2,6 +2,7 @@
 # library with the test engine's hooks, for tests alone. Code that only names ImGui's types links `imgui_headers`, so one
 # compiled panel serves both.
 set(imgui_src ${DECOSCOPE_IMGUI_DIR}/external/imgui/imgui)
+set(implot_src ${DECOSCOPE_IMGUI_DIR}/external/implot/implot)
 set(imgui_te_root ${DECOSCOPE_IMGUI_DIR}/external/imgui_test_engine/imgui_test_engine)
 set(imgui_te_src ${imgui_te_root}/imgui_test_engine)
 if(NOT EXISTS ${imgui_src}/imgui.h)
@@ -10,10 +11,11 @@ if(NOT EXISTS ${imgui_src}/imgui.h)
 endif()
 
 add_library(imgui_headers INTERFACE)
-target_include_directories(imgui_headers SYSTEM INTERFACE ${imgui_src} ${imgui_src}/backends)
+target_include_directories(imgui_headers SYSTEM INTERFACE ${imgui_src} ${imgui_src}/backends ${implot_src})
 # 32-bit indices: a long text or a dense time line has more than 65,536 corners in one window.
 # 32-bit characters: with 16 an emoji typed or pasted into the prompt becomes U+FFFD, or nothing.
-target_compile_definitions(imgui_headers INTERFACE "ImDrawIdx=unsigned int" IMGUI_USE_WCHAR32 IMGUI_DISABLE_OBSOLETE_FUNCTIONS)
+target_compile_definitions(imgui_headers INTERFACE "ImDrawIdx=unsigned int" IMGUI_USE_WCHAR32 IMGUI_DISABLE_OBSOLETE_FUNCTIONS
+                                                   IMPLOT_DISABLE_OBSOLETE_FUNCTIONS)
 # Where assertions go: everything that takes imgui.h in sees the same, so that an inline function of it is one.
 target_include_directories(imgui_headers INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(imgui_headers INTERFACE "IMGUI_USER_CONFIG=\"ui/widgets/imgui_config.h\"")
@@ -29,6 +31,12 @@ add_library(imgui STATIC ${imgui_sources})
 set_target_properties(imgui PROPERTIES UNITY_BUILD OFF)
 target_link_libraries(imgui PUBLIC imgui_headers glfw OpenGL::GL PRIVATE ${CMAKE_DL_LIBS} decoscope_sanitizers)
 target_compile_options(imgui PRIVATE -w $<$<CONFIG:RelWithDebInfo>:-O1>)
+
+# ImPlot calls Dear ImGui and does not depend on which of the two is linked, so its objects become part of `ui_panels`.
+add_library(implot OBJECT ${implot_src}/implot.cpp ${implot_src}/implot_items.cpp)
+set_target_properties(implot PROPERTIES UNITY_BUILD OFF)
+target_link_libraries(implot PUBLIC imgui_headers PRIVATE decoscope_sanitizers)
+target_compile_options(implot PRIVATE -w $<$<CONFIG:RelWithDebInfo>:-O1>)
 
 add_library(imgui_test_engine STATIC EXCLUDE_FROM_ALL ${imgui_sources})
 set_target_properties(imgui_test_engine PROPERTIES UNITY_BUILD OFF)

@@ -26,6 +26,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/docs/dependencies.md DESTINATION ${notices} 
 install(FILES ${DECOSCOPE_LLAMA_DIR}/llama.cpp/LICENSE DESTINATION ${notices}/licences RENAME llama.cpp COMPONENT program)
 if(WITH_UI)
   install(FILES ${DECOSCOPE_IMGUI_DIR}/external/imgui/imgui/LICENSE.txt DESTINATION ${notices}/licences RENAME dear-imgui COMPONENT program)
+  install(FILES ${implot_src}/LICENSE DESTINATION ${notices}/licences RENAME implot COMPONENT program)
   install(FILES ${ui_fonts_dir}/Roboto/LICENSE.txt DESTINATION ${notices}/licences RENAME roboto COMPONENT program)
 endif()
 foreach(package nlohmann-json3-dev libcli11-dev)  # headers alone

@@ -55,6 +55,7 @@ TEST_F(Package, has_program_assets_desktop_entries_and_notices) {
     EXPECT_TRUE(fs::exists(root() / file)) << file;
 #ifdef DECOSCOPE_WITH_UI
   EXPECT_TRUE(fs::exists(root() / "share/doc/decoscope/licences/dear-imgui"));
+  EXPECT_TRUE(fs::exists(root() / "share/doc/decoscope/licences/implot"));
 #endif
   EXPECT_FALSE(fs::exists(root() / "share/decoscope/desktop")) << "it belongs to other folders";
   // A double click on a recording opens it.

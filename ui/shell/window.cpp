@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <imgui.h>
 #include <imgui_internal.h>
+#include <implot.h>
 
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
@@ -91,14 +92,18 @@ class Display {
   GLFWwindow* window_ = nullptr;
 };
 
-// Owns Dear ImGui's context, so that a later exception destroys it.
+// Owns the contexts of Dear ImGui and ImPlot, so that a later exception destroys them.
 class GuiContext {
  public:
   GuiContext() {
     IMGUI_CHECKVERSION();
     ImGui::CreateContext();
+    ImPlot::CreateContext();
   }
-  ~GuiContext() { ImGui::DestroyContext(); }
+  ~GuiContext() {
+    ImPlot::DestroyContext();
+    ImGui::DestroyContext();
+  }
   GuiContext(const GuiContext&) = delete;
   GuiContext& operator=(const GuiContext&) = delete;
 };

@@ -7,6 +7,7 @@
 
 #include <imgui.h>
 #include <imgui_internal.h>
+#include <implot.h>
 
 #include "engine/event/queue.h"
 #include "ui/shell/shell.h"
@@ -19,6 +20,7 @@ class Headless {
  public:
   Headless() {
     ImGui::CreateContext();
+    ImPlot::CreateContext();
     ImGuiIO& io = ImGui::GetIO();
     io.DisplaySize = {1600, 1000};
     io.IniFilename = nullptr;
@@ -28,6 +30,7 @@ class Headless {
   }
   ~Headless() {
     for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) settle(texture, true);
+    ImPlot::DestroyContext();
     ImGui::DestroyContext();
   }
 
