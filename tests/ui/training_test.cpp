@@ -14,11 +14,14 @@
 #include "engine/event/recording/training_history.h"
 #include "engine/event/recording/training_report.h"
 #include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/replay.h"
 #include "ui/panels/live/probe_trajectory.h"
+#include "ui/panels/results/training_charts.h"
 #include "ui/prepare/tokens/trajectory.h"
 #include "ui/prepare/training.h"
 #include "ui/shell/window.h"
+#include "ui/widgets/chart.h"
 
 namespace {
 
@@ -101,11 +104,10 @@ Curve curve_of(int n, const std::function<double(int)>& y) {
 }
 
 TEST(Training, dense_curve_keeps_its_spikes) {
-  const std::vector<Curve> curves{
-      curve_of(100'000, [](int i) { return i == 71'234 ? 50.0 : std::sin(i * 0.01); })};
-  const ui::ChartRange range = ui::range_of(curves, false);
-  const auto points = ui::thinned(curves[0], range, 300);
-  EXPECT_LE(points.size(), 4u * 301);
+  const Curve curve =
+      curve_of(100'000, [](int i) { return i == 71'234 ? 50.0 : std::sin(i * 0.01); });
+  const auto points = ui::thinned(curve, 0, 99'999, 300);
+  EXPECT_LE(points.size(), 4u * 302);
   EXPECT_GT(points.size(), 300u);
   double highest = 0;
   for (const ui::ChartPoint& point : points) highest = std::max(highest, point.y);
@@ -113,17 +115,21 @@ TEST(Training, dense_curve_keeps_its_spikes) {
   EXPECT_EQ(points.front().x, 0);
   EXPECT_EQ(points.back().x, 99'999);
   for (std::size_t i = 1; i < points.size(); ++i) EXPECT_GT(points[i].x, points[i - 1].x);
+  EXPECT_LE(ui::thinned(curve, 50'000, 50'100, 300).size(), 110u) << "few values outside the range";
 }
 
 TEST(Training, few_values_are_not_reduced) {
   const Curve curve = curve_of(7, [](int i) { return i * i; });
-  const auto points = ui::thinned(curve, ui::range_of({{curve}}, false), 400);
+  const auto points = ui::thinned(curve, 0, 6, 400);
   ASSERT_EQ(points.size(), 7u);
   for (int i = 0; i < 7; ++i) EXPECT_EQ(points[static_cast<std::size_t>(i)].y, i * i);
+  EXPECT_EQ(ui::thinned(curve, 0, 6, 400, true).size(), 6u) << "0 has no logarithm";
 }
 
 TEST(Training, chart_survives_extreme_values) {
   const double inf = HUGE_VAL;
+  DrawnWindow window;
+  window.said();
   for (const std::vector<double>& y : std::vector<std::vector<double>>{{},
                                                                        {3},
                                                                        {2, 2, 2},
@@ -136,36 +142,22 @@ TEST(Training, chart_survives_extreme_values) {
     Curve curve{"c", {}, y};
     for (std::size_t i = 0; i < y.size(); ++i) curve.x.push_back(static_cast<double>(i));
     for (const bool log : {false, true}) {
-      const ui::ChartRange range = ui::range_of({{curve}}, log);
-      EXPECT_LT(range.x0, range.x1);
-      EXPECT_LT(range.y0, range.y1);
-      if (range.log) {
-        EXPECT_GT(range.y0, 0);
-      }
-      EXPECT_TRUE(std::isfinite(range.y1 - range.y0));
-      for (const ui::ChartPoint& point : ui::thinned(curve, range, 50)) {
-        EXPECT_GE(range.height_of(point.y), -1e-9);
-        EXPECT_LE(range.height_of(point.y), 1 + 1e-9);
-      }
-      EXPECT_LT(ui::x_ticks(range, 6).size(), 40u);
-      EXPECT_LT(ui::y_ticks(range, 6).size(), 40u);
-      EXPECT_NEAR(range.height_of(range.value_at(0.25)), 0.25, 1e-6);
+      ui::ChartAxis axis;
+      for (int frame = 0; frame < 3; ++frame)
+        window.gui.said([&] {
+          ImGui::SetNextWindowSize({400, 300});
+          ImGui::Begin("chart");
+          ui::draw_chart("c", {{curve}}, axis, {.x_name = "steps", .log = log}, {380, 250});
+          ImGui::End();
+        });
+      EXPECT_LT(axis.min, axis.max);
+      EXPECT_TRUE(axis.shows_all);
+      for (const glyphs::Glyph& glyph : glyphs::drawn())
+        if (glyph.window == "chart") {
+          EXPECT_FALSE(is_cut_sideways(glyph));
+        }
     }
   }
-}
-
-TEST(Training, ticks_are_round_numbers) {
-  const auto words = [](const std::vector<ui::Tick>& ticks) {
-    std::vector<std::string> all;
-    for (const ui::Tick& tick : ticks) all.push_back(tick.words);
-    return all;
-  };
-  EXPECT_THAT(words(ui::x_ticks({0, 2400, 0, 1}, 5)),
-              ElementsAre("0", "500", "1,000", "1,500", "2,000"));
-  EXPECT_THAT(words(ui::y_ticks({0, 1, 0.11, 0.58}, 5)), ElementsAre("0.2", "0.3", "0.4", "0.5"));
-  EXPECT_THAT(words(ui::y_ticks({0, 1, 0.09, 6, true}, 5)),
-              ElementsAre("0.1", "0.2", "0.5", "1", "2", "5"));
-  EXPECT_THAT(words(ui::y_ticks({0, 1, 1e-9, 1e9, true}, 6)), Not(IsEmpty()));
 }
 
 TEST(Training, values_and_times_are_short) {
@@ -448,6 +440,39 @@ TEST(Training, opens_a_run_and_shows_its_probes) {
     IM_CHECK_EQ(stage.shell->state<ui::ProbeView>().step, std::int64_t{-1});
     ctx->ItemClick("//##top/Live");
     IM_CHECK(stage.shell->screen() == ui::Screen::Live);
+  });
+}
+
+TEST(Training, charts_are_zoomed_and_hovered_together) {
+  const Folder folder;
+  folder.fill();
+  play("charts", [&](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->open(folder.path());
+    wait_until(ctx, [&] { return !stage.shell->reads_training(); });
+    ctx->Yield(4);
+    const ui::ChartAxis& x = stage.shell->state<ui::ChartsView>().x;
+    IM_CHECK_EQ(x.min, 10.0);
+    IM_CHECK_EQ(x.max, 300.0);
+    ctx->SetRef(ImGui::FindWindowByName(ui::window_name(ui::Screen::Training, "loss", "").c_str()));
+    const ImRect plot = ctx->ItemInfo("##losses").RectFull;
+    ctx->MouseMoveToPos(plot.GetCenter());
+    ctx->Yield(2);
+    IM_CHECK(x.hovered > 100 && x.hovered < 220);
+    IM_CHECK_EQ(std::fmod(x.hovered, 10.0), 0.0);  // a reported step
+    ctx->MouseWheelY(3);
+    ctx->Yield(2);
+    IM_CHECK(!x.shows_all);
+    IM_CHECK_LT(x.max - x.min, 290.0);
+    folder.report(900);
+    wait_until(ctx, [&] { return stage.shell->training()->reports.size() == 31; });
+    IM_CHECK_LT(x.max, 300.0);  // the chosen part stays
+    ctx->MouseDoubleClick();
+    ctx->Yield(2);
+    IM_CHECK(x.shows_all);
+    IM_CHECK_EQ(x.max, 900.0);
+    ctx->MouseMove("//##top/Live");
+    ctx->Yield(2);
+    IM_CHECK(std::isnan(x.hovered));
   });
 }
 

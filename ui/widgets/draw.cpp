@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <imgui_internal.h>
+#include <implot.h>
 
 #include <vector>
 
@@ -71,6 +72,31 @@ void set_colours(ImGuiStyle& style, const Theme& t) {
   c[ImGuiCol_NavCursor] = vec(handle);
   c[ImGuiCol_ModalWindowDimBg] = ImVec4(0, 0, 0, 0.45f);
   c[ImGuiCol_MenuBarBg] = vec(t.bar);
+}
+
+// Returns the style of charts in the current theme.
+ImPlotStyle plot_style() {
+  ImPlotStyle style;
+  const auto scaled = [](float x, float y) { return ImVec2(px(x), px(y)); };
+  style.PlotMinSize = scaled(80, 60);
+  style.MajorTickLen = style.MinorTickLen = scaled(4, 4);
+  style.PlotPadding = scaled(18, 4);  // room for half a label beyond the axis
+  style.LabelPadding = scaled(4, 3);
+  style.LegendPadding = scaled(2, 2);
+  style.LegendInnerPadding = ImVec2(0, 0);
+  style.LegendSpacing = scaled(10, 1);
+  style.AnnotationPadding = scaled(2, 2);
+  style.MinorAlpha = 0.4f;
+  ImVec4* c = style.Colors;
+  for (const ImPlotCol clear : {ImPlotCol_FrameBg, ImPlotCol_PlotBg, ImPlotCol_LegendBg,
+                                ImPlotCol_LegendBorder, ImPlotCol_AxisBg})
+    c[clear] = ImVec4(0, 0, 0, 0);
+  c[ImPlotCol_PlotBorder] = c[ImPlotCol_AxisGrid] = vec(current->line);
+  c[ImPlotCol_LegendText] = c[ImPlotCol_InlayText] = c[ImPlotCol_TitleText] = vec(current->text);
+  c[ImPlotCol_AxisText] = vec(current->dim);
+  c[ImPlotCol_AxisTick] = vec(current->faint);
+  c[ImPlotCol_Selection] = vec(handle_on(*current));
+  return style;
 }
 
 Rgb grey_of(Rgb c) {
@@ -166,6 +192,7 @@ void apply_theme(ThemeName name, float scale) {
   style.FontScaleMain = scale;
   set_colours(style, *current);
   ImGui::GetStyle() = style;
+  ImPlot::GetStyle() = plot_style();
 }
 
 ImU32 colour(Rgb c, float alpha) {

@@ -9,12 +9,12 @@
 #include "ui/files/settings.h"
 #include "ui/panels/live/block_grid.h"
 #include "ui/panels/live/trajectory.h"
-#include "ui/panels/results/chart.h"
 #include "ui/panels/results/training.h"
 #include "ui/prepare/tokens/trajectory.h"
 #include "ui/prepare/training.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
+#include "ui/widgets/chart.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/legend.h"
 
@@ -22,7 +22,7 @@ namespace ui {
 namespace {
 
 constexpr Mean kProbeLegend[] = {Mean::Accepted, Mean::FastForward, Mean::Stationary, Mean::Guess};
-constexpr float kChartWidth = 380, kChartHeight = 190;
+constexpr float kChartWidth = 380, kChartHeight = 230;
 
 // The counts of all probes of the training run.
 struct CountsOfProbes : PanelState {
@@ -32,6 +32,12 @@ struct CountsOfProbes : PanelState {
     version = 0;
     counts.clear();
   }
+};
+
+// The x axis of the chart of counts.
+struct ProbeChart : PanelState {
+  ChartAxis x;
+  void training_changed() override { x = {}; }
 };
 
 const std::vector<ProbeCounts>& counts_shown(Context& context) {
@@ -110,7 +116,7 @@ void over_training(Context& context, std::size_t probe) {
   counts_part(counts, probe);
   ImGui::Dummy({1, px(4)});
   const auto clicked = draw_chart(
-      "probes", curves_of(counts),
+      "probes", curves_of(counts), context.states.get<ProbeChart>().x,
       {.x_name = "steps", .dots = true, .marked = static_cast<double>(counts[probe].step)},
       {ImGui::GetContentRegionAvail().x, px(kChartHeight)});
   for (std::size_t i = 0; clicked && i < counts.size(); ++i)

@@ -4,20 +4,13 @@
 #include <array>
 
 #include "engine/event/recording/training_history.h"
-#include "ui/panels/results/chart.h"
 #include "ui/panels/results/training.h"
-#include "ui/prepare/training.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
-
-struct ChartsView : PanelState {
-  TrainingAxis axis = TrainingAxis::Steps;
-  bool log = true;  // the loss axis is logarithmic
-};
 
 struct CurvesOfTraining : PanelState {
   std::uint64_t version = 0;  // version of the history
@@ -55,10 +48,9 @@ std::string why_no_curves(const Context& context) {
 }
 
 void draw_losses(Context& context) {
-  draw_chart("losses", curves_shown(context).losses,
-             {.x_name = axis_name(context.states.get<ChartsView>().axis),
-              .log = context.states.get<ChartsView>().log},
-             room_for(1));
+  auto& view = context.states.get<ChartsView>();
+  draw_chart("losses", curves_shown(context).losses, view.x,
+             {.x_name = axis_name(view.axis), .log = view.log}, room_for(1));
 }
 
 void losses_head(Context& context) {
@@ -67,8 +59,10 @@ void losses_head(Context& context) {
                                                                  axis_name(TrainingAxis::Minutes)};
   auto& view = context.states.get<ChartsView>();
   int axis = static_cast<int>(view.axis);
-  if (quiet_choice("##training_axis", "over ", kNames, axis))
+  if (quiet_choice("##training_axis", "over ", kNames, axis)) {
     view.axis = static_cast<TrainingAxis>(axis);
+    view.x = {};
+  }
   if (ImGui::IsItemHovered()) tooltip("the x axis of all curves");
   ImGui::SameLine();
   ImGui::Checkbox("log", &view.log);
@@ -86,19 +80,21 @@ std::string why_no_probes(const Context& context) {
 
 void draw_probes(Context& context) {
   const TrainingCurves& curves = curves_shown(context);
-  const ChartLook look{.x_name = axis_name(context.states.get<ChartsView>().axis), .dots = true};
+  auto& view = context.states.get<ChartsView>();
+  const ChartLook look{.x_name = axis_name(view.axis), .dots = true};
   const int n_charts = !curves.shares.empty() + !curves.counts.empty();
-  if (!curves.shares.empty()) draw_chart("shares", curves.shares, look, room_for(n_charts));
-  if (!curves.counts.empty()) draw_chart("counts", curves.counts, look, room_for(1));
+  if (!curves.shares.empty()) draw_chart("shares", curves.shares, view.x, look, room_for(n_charts));
+  if (!curves.counts.empty()) draw_chart("counts", curves.counts, view.x, look, room_for(1));
 }
 
 void draw_pace(Context& context) {
   const TrainingCurves& curves = curves_shown(context);
-  const ChartLook look{.x_name = axis_name(context.states.get<ChartsView>().axis)};
+  auto& view = context.states.get<ChartsView>();
+  const ChartLook look{.x_name = axis_name(view.axis)};
   const ImVec2 room = room_for(3);
-  draw_chart("speed", curves.speed, look, room);
-  draw_chart("lr", curves.lr, look, room);
-  draw_chart("norm", curves.norm, look, room);
+  draw_chart("speed", curves.speed, view.x, look, room);
+  draw_chart("lr", curves.lr, view.x, look, room);
+  draw_chart("norm", curves.norm, view.x, look, room);
 }
 
 }  // namespace
