@@ -29,7 +29,7 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
          "--screen", o.screen,
          "screen to start with: welcome; live: one run; compare: several decoders; lesson: the "
          "lessons; training: training curves (default: the last one used)")
-      ->check(one_of({"welcome", "live", "compare", "lesson", "training"}));
+      ->check(one_of({"welcome", "live", "compare", "lesson", "lab", "training"}));
   app.add_option("--theme", o.theme, "colours of the window (default: the last ones used)")
       ->check(one_of({"dark", "light", "monochrome", "high-contrast"}));
   add_size_option(app, o.width, o.height, "1600x1000");

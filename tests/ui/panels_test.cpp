@@ -29,8 +29,8 @@ void draw_everything(const std::vector<engine::Event>& events, int scale = 100) 
   ui::Shell shell(catalog, commands, "");
   shell.settings().scale_percent = scale;
   shell.take(events);
-  for (const ui::Screen screen :
-       {ui::Screen::Welcome, ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training}) {
+  for (const ui::Screen screen : {ui::Screen::Welcome, ui::Screen::Live, ui::Screen::Compare,
+                                  ui::Screen::Training, ui::Screen::Lab}) {
     shell.show(screen);
     for (int i = 0; i < 3; ++i) EXPECT_GT(gui.frame(shell), 100);
     for (const ui::Action action :
@@ -290,7 +290,8 @@ TEST(Panels, frame_cost_at_100000_events_is_bounded) {
 TEST(Panels, every_panel_is_on_a_screen) {
   for (const ui::Panel& panel : ui::panels()) {
     bool found = false;
-    for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training})
+    for (const ui::Screen screen :
+         {ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training, ui::Screen::Lab})
       for (const char* id : ui::panels_of(screen)) found = found || std::string(id) == panel.id;
     EXPECT_TRUE(found) << panel.id;
   }

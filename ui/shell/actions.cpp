@@ -278,6 +278,9 @@ bool Shell::act_on_window(Action action) {
     case Action::Training:
       show(Screen::Training);
       return true;
+    case Action::Laboratory:
+      show(Screen::Lab);
+      return true;
     case Action::ResetLayout:
       layout_pressed_ = layout_text();
       layout_settles_ = kFramesToSettle;

@@ -65,6 +65,7 @@ std::span<const KeyAction> key_actions() {
       {Action::Compare,           "compare",            kAlt | ImGuiKey_2,            "Alt+2",        "screen Compare", true},
       {Action::Training,          "training",           kAlt | ImGuiKey_5,            "Alt+5",        "screen Training", true},
       {Action::Lessons,           "lessons",            kAlt | ImGuiKey_3,            "Alt+3",        "screen Lessons", true},
+      {Action::Laboratory,        "laboratory",         kAlt | ImGuiKey_4,            "Alt+4",        "screen Laboratory", true},
       {Action::LessonNext,        "lesson-next",        ImGuiKey_Enter,               "Enter",        "lesson: show the answer, continue", false},
       {Action::LessonBack,        "lesson-back",        ImGuiKey_Backspace,           "Backspace",    "lesson: back", false},
       {Action::LessonRestart,     "lesson-restart",     kShift | ImGuiKey_Backspace,  "Shift+Backspace", "lesson: start over", false},

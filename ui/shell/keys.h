@@ -79,6 +79,7 @@ enum class Action {
   LaneDown,
   Training,
   Lessons,
+  Laboratory,
   LessonNext,
   LessonBack,
   LessonRestart,

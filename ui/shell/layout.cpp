@@ -18,7 +18,7 @@ namespace ui {
 namespace {
 
 // Version of saved layouts. Increase it when the panels of a screen change.
-constexpr int kLayoutVersion = 7;
+constexpr int kLayoutVersion = 8;
 // Heights at 100 %, px: the timelines of four lanes with the table beside them; lanes with four lines of text; a text panel with four lines.
 constexpr float kBelowLanes = 380, kLanes = 372, kText = 186;
 // Widths at 100 %, px: the column of Setup, in which no field is cut; the table of Difference.
@@ -44,6 +44,7 @@ Dock dock_of(const Panel& panel, Screen screen) {
   return screen == Screen::Live       ? panel.live
          : screen == Screen::Compare  ? panel.compare
          : screen == Screen::Training ? panel.training
+         : screen == Screen::Lab      ? panel.lab
                                       : Dock::None;
 }
 
@@ -60,7 +61,8 @@ using Nodes = std::map<Dock, ImGuiID>;
 Dock part_of(Dock dock, Screen screen, Room room) {
   if (room == Room::Wide) return dock;
   const Dock main = screen == Screen::Live ? Dock::Top : Dock::Centre;
-  if (room == Room::Small || screen == Screen::Compare || dock == main) return main;
+  const bool has_tabs = screen == Screen::Compare || screen == Screen::Lab;
+  if (room == Room::Small || has_tabs || dock == main) return main;
   return dock == Dock::Left || dock == Dock::LeftFoot ? Dock::Left : Dock::Centre;
 }
 
@@ -129,6 +131,14 @@ Nodes training(ImGuiID centre, ImVec2 size, Room room) {
           {Dock::Centre, centre}};
 }
 
+// Splits the screen Laboratory.
+Nodes laboratory(ImGuiID centre, Room room) {
+  if (room != Room::Wide) return {{Dock::Centre, centre}};
+  const ImGuiID left = split(centre, ImGuiDir_Left, 0.34f);
+  const ImGuiID foot = split(centre, ImGuiDir_Down, 0.36f);
+  return {{Dock::Left, left}, {Dock::Centre, centre}, {Dock::Foot, foot}};
+}
+
 // Returns the panels of a screen in the order of their tabs: first those that belong to a part, then those that a small window adds to it.
 std::vector<const Panel*> in_tab_order(Screen screen, Room room) {
   std::vector<const Panel*> order;
@@ -186,6 +196,8 @@ const char* screen_name(Screen screen) {
       return "training";
     case Screen::Lesson:
       return "lesson";
+    case Screen::Lab:
+      return "lab";
     case Screen::Welcome:
       break;
   }
@@ -193,7 +205,8 @@ const char* screen_name(Screen screen) {
 }
 
 Screen screen_named(const std::string& name) {
-  for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Training, Screen::Lesson})
+  for (const Screen screen :
+       {Screen::Live, Screen::Compare, Screen::Training, Screen::Lesson, Screen::Lab})
     if (name == screen_name(screen)) return screen;
   return Screen::Welcome;
 }
@@ -204,6 +217,7 @@ std::span<const char* const> panels_of(Screen screen) {
       {Screen::Live, ids_of(Screen::Live)},
       {Screen::Compare, ids_of(Screen::Compare)},
       {Screen::Training, ids_of(Screen::Training)},
+      {Screen::Lab, ids_of(Screen::Lab)},
       {Screen::Lesson, {}}};  // draws the panels that its cards name, without docking
   return all.at(screen);
 }
@@ -277,6 +291,7 @@ void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size) {
   const Nodes nodes = screen == Screen::Live       ? live(dockspace, size, room)
                       : screen == Screen::Compare  ? compare(dockspace, size, room)
                       : screen == Screen::Training ? training(dockspace, size, room)
+                      : screen == Screen::Lab      ? laboratory(dockspace, room)
                                                    : Nodes{};
   std::map<ImGuiID, short> n_tabs;
   for (const Panel* panel : in_tab_order(screen, room)) {

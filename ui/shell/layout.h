@@ -10,7 +10,7 @@
 namespace ui {
 
 /// A screen of the window.
-enum class Screen { Welcome, Live, Compare, Training, Lesson };
+enum class Screen { Welcome, Live, Compare, Training, Lesson, Lab };
 
 /// Returns the screen with this name; Welcome if no screen has it.
 Screen screen_named(const std::string& name);

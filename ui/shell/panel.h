@@ -52,7 +52,7 @@ struct Panel {
   bool main = false;  // while empty, shows the progress of loading, or buttons to run or open
   bool offers_training = false;    // offers to open a training run if none is open
   const char* compare_title = "";  // the title on the screen Compare; empty: `title`
-  Dock live = Dock::None, compare = Dock::None, training = Dock::None;
+  Dock live = Dock::None, compare = Dock::None, training = Dock::None, lab = Dock::None;
 };
 
 /// Returns all panels. On every screen they are docked and reached by F6 in this order.

@@ -36,7 +36,11 @@ namespace ui {
   panel(kLossPanel)            \
   panel(kProbesPanel)          \
   panel(kPacePanel)            \
-  panel(kProbeTrajectoryPanel)
+  panel(kProbeTrajectoryPanel) \
+  panel(kAcceptancePanel)      \
+  panel(kWhatIfPanel)          \
+  panel(kDecisionsPanel)       \
+  panel(kLostTokensPanel)
 // clang-format on
 
 #define DECLARE(name) extern const Panel name;

@@ -40,7 +40,7 @@ struct WindowHooks {
 /// The options of `decoscope window`.
 struct WindowOptions {
   std::string open;          // a recording, a lesson or a training run to open first
-  std::string screen;        // welcome, live, compare, lesson, training; empty: the last one shown
+  std::string screen;        // welcome, live, compare, lesson, lab, training; empty: the last one shown
   std::string theme;         // a word of kThemes; empty: as in the settings
   std::string config_dir;    // settings; empty: $XDG_CONFIG_HOME/decoscope; "-": none saved
   std::string model, scale;  // initial values of Setup; empty: its defaults

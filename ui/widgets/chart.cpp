@@ -43,6 +43,12 @@ int tick_words(double value, char* buffer, int size, void*) {
   return std::snprintf(buffer, static_cast<std::size_t>(size), "%s", text.c_str());
 }
 
+int whole_tick_words(double value, char* buffer, int size, void* data) {
+  if (std::abs(value - std::round(value)) < 1e-6) return tick_words(value, buffer, size, data);
+  buffer[0] = 0;
+  return 0;
+}
+
 // Extends the axis by the curves, and shows all of it if the user did not choose a part.
 void follow(ChartAxis& axis, std::span<const Curve> curves) {
   for (const Curve& curve : curves) {
@@ -65,6 +71,11 @@ std::optional<double> nearest_x(std::span<const Curve> curves, double x) {
         i && (!found || std::abs(curve.x[*i] - x) < std::abs(*found - x)))
       found = curve.x[*i];
   return found;
+}
+
+// Returns the x whose values the legend has; NaN: the newest.
+double x_of_values(const ChartAxis& axis, const ChartLook& look) {
+  return std::isnan(axis.hovered) && look.marked ? *look.marked : axis.hovered;
 }
 
 // Returns the legend's entry of a curve. The part after ### identifies it while its value changes.
@@ -103,12 +114,12 @@ void setup_y(std::span<const Curve> curves, bool log) {
 }
 
 // Puts the legend above the plot: on one line if it fits, else one entry a line.
-void setup_legend(std::span<const Curve> curves, const ChartAxis& axis, float width) {
+void setup_legend(std::span<const Curve> curves, double x, float width) {
   const ImPlotStyle& style = ImPlot::GetStyle();
   float wide = 2 * style.PlotPadding.x;
   for (std::size_t c = 0; c < curves.size(); ++c)
     wide += ImGui::GetTextLineHeight() + style.LegendSpacing.x +
-            ImGui::CalcTextSize(entry(curves[c], c, axis.hovered).c_str(), nullptr, true).x;
+            ImGui::CalcTextSize(entry(curves[c], c, x).c_str(), nullptr, true).x;
   const bool fits = wide < width;
   ImPlot::SetupLegend(fits ? ImPlotLocation_NorthWest : ImPlotLocation_North,
                       ImPlotLegendFlags_Outside | (fits ? ImPlotLegendFlags_Horizontal : 0));
@@ -117,9 +128,9 @@ void setup_legend(std::span<const Curve> curves, const ChartAxis& axis, float wi
 void setup(std::span<const Curve> curves, ChartAxis& axis, const ChartLook& look, float width) {
   ImPlot::SetupAxis(ImAxis_X1, *look.x_name ? look.x_name : nullptr);
   ImPlot::SetupAxisLinks(ImAxis_X1, &axis.min, &axis.max);
-  ImPlot::SetupAxisFormat(ImAxis_X1, tick_words);
+  ImPlot::SetupAxisFormat(ImAxis_X1, look.whole ? whole_tick_words : tick_words);
   setup_y(curves, look.log);
-  setup_legend(curves, axis, width);
+  setup_legend(curves, x_of_values(axis, look), width);
   ImPlot::SetupFinish();
 }
 
@@ -129,7 +140,7 @@ void plot_curve(const Curve& curve,
                 const ChartLook& look) {
   const int columns = std::max(1, static_cast<int>(ImPlot::GetPlotSize().x));
   const std::vector<ChartPoint> points = thinned(curve, axis.min, axis.max, columns, look.log);
-  const std::string name = entry(curve, index, axis.hovered);
+  const std::string name = entry(curve, index, x_of_values(axis, look));
   ImPlotSpec spec;
   spec.LineColor = spec.MarkerFillColor = spec.MarkerLineColor =
       ink(curve_ink(theme(), static_cast<int>(index)));
@@ -148,6 +159,24 @@ void plot_curve(const Curve& curve,
   spec.Stride = static_cast<int>(sizeof(ChartPoint)) * every;
   ImPlot::PlotScatter(name.c_str(), &first[begin].x, &first[begin].y,
                       (n - begin + every - 1) / every, spec);
+}
+
+// Marks the values below a level by squares in the colour of failures.
+void mark_below(std::span<const Curve> curves, double level) {
+  std::vector<ChartPoint> points;
+  for (const Curve& curve : curves)
+    for (std::size_t i = 0; i < curve.y.size(); ++i)
+      if (curve.y[i] < level) points.push_back({curve.x[i], curve.y[i]});
+  if (points.empty()) return;
+  ImPlotSpec spec;
+  spec.Marker = ImPlotMarker_Square;
+  spec.MarkerSize = px(5);
+  spec.MarkerLineColor = ink(theme().bad);
+  spec.MarkerFillColor = ImVec4(0, 0, 0, 0);
+  spec.LineColor = ink(theme().bad);
+  spec.Stride = sizeof(ChartPoint);
+  spec.Flags = ImPlotItemFlags_NoFit | ImPlotItemFlags_NoLegend | ImPlotScatterFlags_NoClip;
+  ImPlot::PlotScatter("##below", &points[0].x, &points[0].y, static_cast<int>(points.size()), spec);
 }
 
 void line_at(const char* id, double at, Rgb rgb, ImPlotInfLinesFlags flags) {
@@ -189,6 +218,7 @@ std::optional<double> draw_chart(const char* id,
     if (look.level) line_at("##level", *look.level, theme().dim, ImPlotInfLinesFlags_Horizontal);
     if (look.marked) line_at("##marked", *look.marked, handle_on(theme()), 0);
     for (std::size_t c = 0; c < curves.size(); ++c) plot_curve(curves[c], c, axis, look);
+    if (look.level && look.marks_below) mark_below(curves, *look.level);
     if (!std::isnan(axis.hovered)) line_at("##hovered", axis.hovered, theme().faint, 0);
     const float moved = ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left];
     if (hovered && !std::isnan(axis.hovered)) {

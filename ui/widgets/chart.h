@@ -1,4 +1,4 @@
-// A line chart by ImPlot. The legend names each curve with its marker and its value under the mouse, or the newest; a click on an entry
+// A line chart by ImPlot. The legend names each curve with its marker and its value under the mouse, at the marked x, or the newest; a click on an entry
 // hides the curve. The wheel zooms, dragging pans, the right button selects a range, a double click shows everything again.
 #pragma once
 
@@ -25,10 +25,12 @@ struct ChartAxis {
 /// The options of a chart.
 struct ChartLook {
   const char* x_name = "";            // name of the x axis: "steps"
+  bool whole = false;                 // x has whole numbers: no labels between them
   bool log = false;                   // the y axis is logarithmic, if any value is > 0
   bool dots = false;                  // mark every value
   std::optional<double> marked = {};  // an x that is selected elsewhere
   std::optional<double> level = {};   // a y that a horizontal line shows
+  bool marks_below = false;           // mark the values below the level
 };
 
 /// Draws a chart at the cursor, `size` pixels large.

@@ -115,7 +115,8 @@ int whole_lines(const ImGuiWindow& window) {
 
 TEST(Room, nothing_is_cut_or_covered_at_any_size) {
   for (const Size& size : kSizes) {
-    for (const Screen screen : {Screen::Welcome, Screen::Live, Screen::Compare, Screen::Training}) {
+    for (const Screen screen :
+         {Screen::Welcome, Screen::Live, Screen::Compare, Screen::Training, Screen::Lab}) {
       SCOPED_TRACE(testing::Message() << size << ", " << ui::screen_name(screen));
       Window window(size, screen);
       expect_no_overlap();

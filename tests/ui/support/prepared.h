@@ -11,7 +11,8 @@
 inline engine::Timeline timeline_of(const std::vector<engine::Event>& events) {
   engine::Timeline timeline;
   for (const engine::Event& event : events) timeline.apply(event);
-  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  EXPECT_EQ(timeline.n_inconsistent(), 0)
+      << (timeline.inconsistencies().empty() ? "" : timeline.inconsistencies()[0]);
   return timeline;
 }
 

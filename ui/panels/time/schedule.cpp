@@ -174,25 +174,8 @@ struct PreparedSchedule : PanelState {
   }
 };
 
-// Returns the lanes. Rebuilds all of them after a change. While events arrive without pause, it
-// waits until they have grown by a tenth, so all rebuilds together cost about ten times the last
-// one; meanwhile it returns lanes that are older than the timeline.
-const ScheduleLanes& lanes_shown(Context& context) {
-  constexpr std::uint64_t kSmall = 20'000, kPart = 10;
-  auto& prepared = context.states.get<PreparedSchedule>();
-  const std::uint64_t version = context.timeline.version() + 1;
-  const bool pauses = version == prepared.seen;
-  const bool grown = version - prepared.version > prepared.version / kPart;
-  if (version != prepared.version && (pauses || grown || version < kSmall)) {
-    prepared.version = version;
-    prepared.lanes = schedule_lanes_of(context.timeline.runs());
-  }
-  prepared.seen = version;
-  return prepared.lanes;
-}
-
 const Simulation& simulation_shown(Context& context, const engine::SimulatedStages& stages) {
-  const ScheduleLanes& lanes = lanes_shown(context);
+  const ScheduleLanes& lanes = schedule_shown(context);
   auto& prepared = context.states.get<PreparedSchedule>();
   if (prepared.simulated_version != prepared.version || prepared.stages != stages) {
     prepared.simulated_version = prepared.version;
@@ -600,7 +583,7 @@ bool simulates(const Context& context) {
 }
 
 void draw_schedule(Context& context) {
-  const ScheduleLanes& lanes = lanes_shown(context);
+  const ScheduleLanes& lanes = schedule_shown(context);
   auto& view = context.states.get<ScheduleView>();
   if (!simulates(context)) {
     draw_figures(figures_of(lanes.figures));
@@ -632,8 +615,25 @@ void draw_schedule_head(Context& context) {
 
 }  // namespace
 
+// Returns the lanes. Rebuilds all of them after a change. While events arrive without pause, it
+// waits until they have grown by a tenth, so all rebuilds together cost about ten times the last
+// one; meanwhile it returns lanes that are older than the timeline.
+const ScheduleLanes& schedule_shown(Context& context) {
+  constexpr std::uint64_t kSmall = 20'000, kPart = 10;
+  auto& prepared = context.states.get<PreparedSchedule>();
+  const std::uint64_t version = context.timeline.version() + 1;
+  const bool pauses = version == prepared.seen;
+  const bool grown = version - prepared.version > prepared.version / kPart;
+  if (version != prepared.version && (pauses || grown || version < kSmall)) {
+    prepared.version = version;
+    prepared.lanes = schedule_lanes_of(context.timeline.runs());
+  }
+  prepared.seen = version;
+  return prepared.lanes;
+}
+
 void zoom_schedule_to(Context& context, const Place& place) {
-  const ScheduleLanes& lanes = lanes_shown(context);
+  const ScheduleLanes& lanes = schedule_shown(context);
   const std::size_t turn = turn_of(lanes, place.run, place.step);
   if (turn >= lanes.schedule.turns.size()) return;
   const auto [from, to] = time_of(lanes, lanes.schedule.turns[turn]);

@@ -10,6 +10,7 @@ namespace ui {
 
 struct Context;
 struct Panel;
+struct ScheduleLanes;
 extern const Panel kSchedulePanel;
 
 /// The state of the panel Schedule.
@@ -25,6 +26,8 @@ struct ScheduleView : PanelState {
   }
 };
 
+/// Returns the schedule of all runs, prepared for drawing.
+const ScheduleLanes& schedule_shown(Context& context);
 /// Zooms the schedule to a step, if the step is part of it.
 void zoom_schedule_to(Context& context, const Place& place);
 

@@ -14,12 +14,6 @@
 namespace ui {
 namespace {
 
-int place_of(const engine::TokenTree& tree, int row) {
-  int place = 0;
-  for (; row >= 0 && is_proposal(tree.tag[row].kind); row = tree.parent[row]) ++place;
-  return place;
-}
-
 std::string drawn_words(const Verdict& v) {
   if (v.uniform < v.keep) return fmt::format("{:.3f} < {:.3f}: accepted", v.uniform, v.keep);
   const std::string rejected = fmt::format("{:.3f}, not below {:.3f}: ", v.uniform, v.keep);
@@ -46,6 +40,12 @@ std::string words_for(const engine::Timeline& timeline,
 
 }  // namespace
 
+int depth_of(const engine::TokenTree& tree, int row) {
+  int depth = 0;
+  for (; row >= 0 && is_proposal(tree.tag[row].kind); row = tree.parent[row]) ++depth;
+  return depth;
+}
+
 std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
                                  const engine::RunRecord& run,
                                  const engine::StepRecord& step) {
@@ -53,7 +53,7 @@ std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
   const engine::TokenTree& tree = step.drafted.tree;
   for (int row = 0; row < tree.n_rows(); ++row) {
     if (!is_proposal(tree.tag[row].kind)) continue;
-    Verdict v{.row = row, .place = place_of(tree, row), .mean = fate_of(step, row)};
+    Verdict v{.row = row, .place = depth_of(tree, row), .mean = fate_of(step, row)};
     v.q = value_at(step.drafted.q, row);
     v.p = value_at(step.verified.p, row);
     v.keep = value_at(step.verified.keep, row);

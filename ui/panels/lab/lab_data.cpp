@@ -1,0 +1,90 @@
+#include "ui/panels/lab/lab_data.h"
+
+#include "engine/event/timeline/timeline.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+
+namespace ui {
+namespace {
+
+LabData& data_of(Context& context) {
+  constexpr std::uint64_t kSmall = 20'000, kPart = 10;
+  auto& data = context.states.get<LabData>();
+  const std::uint64_t version = context.timeline.version() + 1;
+  const bool pauses = version == data.seen;
+  const bool grown = version - data.version > data.version / kPart;
+  data.seen = version;
+  if (data.run != context.run()->id() ||
+      (version != data.version && (pauses || grown || version < kSmall))) {
+    data.forget(context.run()->id());
+    data.version = version;
+  }
+  return data;
+}
+
+}  // namespace
+
+void LabData::forget(engine::RunId of) {
+  run = of;
+  version = 0;
+  speed.reset();
+  lost.reset();
+  shape.reset();
+  decisions.reset();
+}
+
+const LabData::Speed& lab_speed(Context& context) {
+  LabData& data = data_of(context);
+  if (!data.speed) {
+    const engine::RunRecord& run = *context.run();
+    Acceptance acceptance = acceptance_of(run);
+    SpeedAccount account = speed_account(context.timeline, run, acceptance);
+    data.speed = {std::move(acceptance), std::move(account),
+                  acceptance_by_task(context.timeline, run)};
+  }
+  return *data.speed;
+}
+
+const std::vector<LostToken>& lab_lost(Context& context) {
+  LabData& data = data_of(context);
+  if (!data.lost) data.lost = lost_tokens(context.timeline, *context.run());
+  return *data.lost;
+}
+
+const RecordedShape& lab_shape(Context& context) {
+  LabData& data = data_of(context);
+  if (!data.shape) data.shape = recorded_shape(context.timeline, *context.run());
+  return *data.shape;
+}
+
+const Decisions& lab_decisions(Context& context) {
+  LabData& data = data_of(context);
+  if (!data.decisions) data.decisions = decisions_of(*context.run());
+  return *data.decisions;
+}
+
+void lab_head(Context& context, const Panel& panel) {
+  panel_legend(panel);
+  const engine::RunRecord* shown = context.run();
+  if (!shown) return;
+  std::vector<std::string> names;
+  int index = 0;
+  for (const engine::RunRecord& run : context.timeline.runs()) {
+    if (&run == shown) index = static_cast<int>(names.size());
+    names.push_back(std::to_string(run.id()) + "  " + context.name_of(run));
+  }
+  std::vector<const char*> words_of;
+  for (const std::string& name : names) words_of.push_back(name.c_str());
+  ImGui::SameLine();
+  if (quiet_choice("##lab_run", "run ", words_of, index))
+    context.selection.run = context.timeline.runs()[static_cast<std::size_t>(index)].id();
+}
+
+std::string why_no_proposals(const Context& context) {
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  if (context.run()->totals.n_proposed > 0) return "";
+  return "This run has proposed no tokens. Choose another run in the head of this panel.";
+}
+
+}  // namespace ui

@@ -1,0 +1,175 @@
+#include "ui/prepare/lab/what_if.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "engine/event/timeline/timeline.h"
+#include "ui/prepare/lab/acceptance.h"
+#include "ui/prepare/tokens/token_tree.h"
+
+namespace ui {
+namespace {
+
+constexpr int kDeepest = 16, kWidestWindow = 2;  // of chains; times the recorded window
+
+RecordedShape::Step shape_of(const engine::StepRecord& step, int& n_columns) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  RecordedShape::Step shape;
+  std::vector<RecordedShape::Row> all(static_cast<std::size_t>(tree.n_rows()));
+  std::vector<std::int16_t> n_children(all.size() + 1);  // [parent + 1] proposals so far
+  for (int i = 0; i < tree.n_rows(); ++i) {
+    if (tree.tag[i].kind == engine::RowTag::Kind::Window) {
+      ++shape.n_window;
+      n_columns = std::max(n_columns, tree.tag[i].b + 1);
+      continue;
+    }
+    if (!is_proposal(tree.tag[i].kind)) {
+      ++shape.n_fixed;
+      continue;
+    }
+    const int parent = tree.parent[i];
+    const RecordedShape::Row above = parent < 0 ? RecordedShape::Row{} : all[parent];
+    RecordedShape::Row& row = all[i];
+    row.depth = static_cast<std::int16_t>(above.depth + 1);
+    row.rank = std::max(above.rank, n_children[parent + 1]++);
+    row.accepted =
+        i < std::ssize(step.verified.fate) && step.verified.fate[i] == engine::RowFate::Accepted;
+    shape.rows.push_back(row);
+  }
+  return shape;
+}
+
+bool is_chain(const RecordedShape& shape) {
+  return shape.recorded.width == 1;
+}
+
+}  // namespace
+
+const char* name_of(Knob knob) {
+  static constexpr std::array<const char*, kKnobs> kNames{"depth", "width", "nodes", "window"};
+  return kNames[static_cast<std::size_t>(knob)];
+}
+
+const char* help_of(Knob knob) {
+  static constexpr std::array<const char*, kKnobs> kHelp{
+      "proposals after one another: gamma of a draft, the length of a block or of an n-gram",
+      "proposals beside one another: candidates of a node, n-grams of a step",
+      "proposals of a step; the rows after them are left out",
+      "columns of Lookahead's window; the n-grams that it yields stay those of the recording"};
+  return kHelp[static_cast<std::size_t>(knob)];
+}
+
+int& Sizes::of(Knob knob) {
+  return knob == Knob::Depth   ? depth
+         : knob == Knob::Width ? width
+         : knob == Knob::Nodes ? nodes
+                               : window;
+}
+
+RecordedShape recorded_shape(const engine::Timeline& timeline, const engine::RunRecord& run) {
+  const Acceptance acceptance = acceptance_of(run);
+  const SpeedAccount account = speed_account(timeline, run, acceptance);
+  if (!account.why.empty()) return {.why = account.why};
+  if (acceptance.reached == 0) return {.why = "No step of this run proposed a token yet."};
+  RecordedShape shape;
+  double n_levels = 0;
+  for (const engine::StepRecord& step : run.steps) {
+    if (!step.complete) continue;
+    shape.steps.push_back(shape_of(step, shape.recorded.window));
+    int deepest = 0;
+    for (const RecordedShape::Row& row : shape.steps.back().rows) {
+      deepest = std::max<int>(deepest, row.depth);
+      shape.recorded.width = std::max(shape.recorded.width, row.rank + 1);
+    }
+    n_levels += deepest;
+    shape.recorded.depth = std::max(shape.recorded.depth, deepest);
+    shape.recorded.nodes =
+        std::max(shape.recorded.nodes, static_cast<int>(shape.steps.back().rows.size()));
+  }
+  const StepCost cost = step_cost_of(run), plain = step_cost_of(*timeline.baseline_of(run));
+  shape.rate = static_cast<double>(acceptance.passed) / acceptance.reached;
+  shape.plain_ms = plain.total();
+  shape.plain_forward = plain.forward;
+  shape.draft_ms = n_levels > 0 ? cost.draft * cost.n_steps / n_levels : 0;
+  shape.other_ms = cost.propose - cost.draft + cost.finish;
+  for (int i = 0; i < kRowCosts; ++i)
+    shape.cost[i] = row_curve(static_cast<RowCost>(i), timeline, run);
+  return shape;
+}
+
+int largest(const RecordedShape& shape, Knob knob) {
+  switch (knob) {
+    case Knob::Depth:
+      return is_chain(shape) ? std::max(kDeepest, shape.recorded.depth) : shape.recorded.depth;
+    case Knob::Width:
+      return is_chain(shape) ? 0 : shape.recorded.width;
+    case Knob::Nodes:
+      return is_chain(shape) ? 0 : shape.recorded.nodes;
+    case Knob::Window:
+      break;
+  }
+  return kWidestWindow * shape.recorded.window;
+}
+
+WhatIf what_if(const RecordedShape& shape, const Sizes& sizes, RowCost cost) {
+  WhatIf sum;
+  const int n_more = is_chain(shape) ? std::max(0, sizes.depth - shape.recorded.depth) : 0;
+  const double more_tokens = expected_tokens(shape.rate, n_more) - 1;
+  for (const RecordedShape::Step& step : shape.steps) {
+    int n = 0, n_accepted = 0, deepest = 0;
+    for (const RecordedShape::Row& row : step.rows) {
+      if (n == sizes.nodes) break;
+      if (row.depth > sizes.depth || row.rank >= sizes.width) continue;
+      ++n;
+      n_accepted += row.accepted;
+      deepest = std::max<int>(deepest, row.depth);
+    }
+    sum.tokens += 1 + n_accepted;
+    // A chain of the full recorded length would have gone on.
+    if (n_more > 0 && deepest == shape.recorded.depth) {
+      if (n_accepted == deepest) sum.tokens += more_tokens;
+      n += n_more;
+      deepest += n_more;
+    }
+    const double window = shape.recorded.window > 0 ? static_cast<double>(step.n_window) *
+                                                          sizes.window / shape.recorded.window
+                                                    : 0;
+    const double rows = step.n_fixed + window + n;
+    sum.rows += rows;
+    sum.ms += shape.plain_forward * shape.cost[static_cast<int>(cost)].at(rows) +
+              deepest * shape.draft_ms + shape.other_ms;
+  }
+  const double n = std::max(1.0, static_cast<double>(shape.steps.size()));
+  sum.tokens /= n, sum.rows /= n, sum.ms /= n;
+  sum.speedup = sum.ms > 0 ? sum.tokens * shape.plain_ms / sum.ms : 0;
+  return sum;
+}
+
+Curve speedup_over(const RecordedShape& shape, Knob knob, Sizes sizes, RowCost cost) {
+  Curve curve{name_of(cost), {}, {}};
+  for (int value = knob == Knob::Width ? 1 : 0; value <= largest(shape, knob); ++value) {
+    sizes.of(knob) = value;
+    // More nodes are allowed than recorded, so that a deeper chain is not cut.
+    Sizes used = sizes;
+    if (is_chain(shape)) used.width = 1, used.nodes = std::max(used.nodes, shape.recorded.nodes);
+    curve.x.push_back(value);
+    curve.y.push_back(what_if(shape, used, cost).speedup);
+  }
+  return curve;
+}
+
+std::string below_one_words(const Curve& curve) {
+  const auto is_below = [&](std::size_t i) { return curve.y[i] < 1; };
+  std::size_t from = curve.y.size();
+  while (from > 0 && is_below(from - 1)) --from;
+  if (from == 0) return "below 1 everywhere";
+  if (from < curve.y.size()) return fmt::format("below 1 from {:.0f} on", curve.x[from]);
+  for (std::size_t i = 0; i < curve.y.size(); ++i)
+    if (is_below(i) && curve.x[i] > 0) return fmt::format("below 1 at {:.0f}", curve.x[i]);
+  return "at least 1 everywhere";
+}
+
+}  // namespace ui
