@@ -418,6 +418,8 @@ TEST(CommandLine, the_window_gets_its_theme) {
   parse({"--screen", "training", "--open", "run"});
   EXPECT_EQ(window_options->screen, "training");
   EXPECT_EQ(window_options->open, "run");
+  parse({"--screen", "lab"});
+  EXPECT_EQ(window_options->screen, "lab");
   EXPECT_THROW(parse({"--theme", "lihgt"}), kernels::Error);
 }
 

@@ -210,6 +210,18 @@ TEST(WindowWithEngine, a_schedule_is_simulated_with_other_times_and_branches) {
     IM_CHECK(run && place.step < static_cast<int>(run->steps.size()));
     ctx->ItemClick("###simulated_reset");
     IM_CHECK(shell.state<ui::ScheduleView>().simulation == ui::SimulationForm{.on = true});
+    // The laboratory has the same settings, and a chart over the number of branches.
+    ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_4);
+    IM_CHECK(shell.screen() == ui::Screen::Lab);
+    ctx->Yield(4);
+    ctx->SetRef("//What if###lab.what_if");
+    ctx->ItemInputValue("##simulated_branches", 3);
+    IM_CHECK_GT(simulated().speedup(), 1.0);
+    const ImRect chart = ctx->ItemInfo("##branches").RectFull;
+    ctx->MouseMoveToPos({chart.Min.x + chart.GetWidth() * 0.07f, chart.GetCenter().y});
+    ctx->MouseClick();
+    IM_CHECK_EQ(shell.state<ui::ScheduleView>().simulation.n_branches, 1);
+    IM_CHECK_LT(std::abs(simulated().speedup() - 1), 1e-9);
   });
 }
 

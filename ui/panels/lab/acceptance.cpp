@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
-#include "engine/event/timeline/timeline.h"
 #include "ui/panels/lab/lab_data.h"
-#include "ui/prepare/figure.h"
+#include "ui/prepare/lab/acceptance.h"
+#include "ui/prepare/lab/cost.h"
+#include "ui/prepare/time/curves.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/chart.h"
@@ -41,8 +42,7 @@ std::string share_words(double part, double whole) {
 }
 
 // The figures at the top of the panel.
-void figures(const LabData::Speed& speed) {
-  const Acceptance& a = speed.acceptance;
+void figures(const Acceptance& a, const SpeedAccount& account) {
   const bool uses_alpha = a.is_chain && a.alpha.n > 0;
   label_value({"accepted / verified", share_words(a.accepted, a.verified),
                "accepted / (accepted + rejected) proposals",
@@ -62,18 +62,17 @@ void figures(const LabData::Speed& speed) {
   label_value({"tokens / step", fmt::format("{:.2f}", a.tokens_per_step()),
                "committed tokens / steps", fmt::format("{} / {}", a.n_tokens, a.n_steps),
                Truth::Measured});
-  if (!speed.account.why.empty()) return;
-  label_value({"predicted speed-up", speedup_words(speed.account.predicted),
-               "expected tokens per step x time of a plain step / time of a step",
-               fmt::format("{:.2f} x {:.3g} ms / {:.3g} ms", a.expected, speed.account.plain_ms,
-                           speed.account.step_ms),
-               Truth::Derived});
-  label_value({fmt::format("measured speed-up vs run {}", speed.account.baseline),
-               speedup_words(speed.account.measured),
-               "compute of plain decoding / compute of this run",
-               speed.account.measured > 0 ? "same prompt and settings, one session"
-                                          : "the run has not ended",
-               Truth::Derived});
+  if (!account.why.empty()) return;
+  label_value(
+      {"predicted speed-up", speedup_words(account.predicted),
+       "expected tokens per step x time of a plain step / time of a step",
+       fmt::format("{:.2f} x {:.3g} ms / {:.3g} ms", a.expected, account.plain_ms, account.step_ms),
+       Truth::Derived});
+  label_value(
+      {fmt::format("measured speed-up vs run {}", account.baseline),
+       speedup_words(account.measured), "compute of plain decoding / compute of this run",
+       account.measured > 0 ? "same prompt and settings, one session" : "the run has not ended",
+       Truth::Derived});
 }
 
 void by_depth(Context& context, const Acceptance& acceptance) {
@@ -92,8 +91,8 @@ void by_depth(Context& context, const Acceptance& acceptance) {
   }
   if (curves[1].x.empty()) curves.pop_back();
   auto& view = context.states.get<AcceptanceView>();
-  if (view.run != context.run()->id()) view.depth = {};
-  view.run = context.run()->id();
+  if (view.run != context.selection.run) view.depth = {};
+  view.run = context.selection.run;
   draw_chart("by_depth", curves, view.depth, {.x_name = "depth", .whole = true, .dots = true},
              {ImGui::GetContentRegionAvail().x, px(150)});
 }
@@ -156,13 +155,14 @@ void task_table(const std::vector<TaskAcceptance>& tasks) {
 }
 
 void draw(Context& context) {
-  const LabData::Speed& speed = lab_speed(context);
+  const Acceptance& acceptance = lab_acceptance(context);
+  const SpeedAccount& account = lab_account(context);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
-  figures(speed);
+  figures(acceptance, account);
   ImGui::Dummy({1, px(2)});
-  by_depth(context, speed.acceptance);
-  account_table(speed.account);
-  task_table(speed.tasks);
+  by_depth(context, acceptance);
+  account_table(account);
+  task_table(lab_tasks(context));
   ImGui::PopStyleVar();
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/lab/lab_data.h"
+#include "ui/prepare/lab/decisions.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/chart.h"

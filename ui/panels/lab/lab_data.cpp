@@ -1,12 +1,45 @@
 #include "ui/panels/lab/lab_data.h"
 
+#include <cstdint>
+#include <optional>
+#include <utility>
+
 #include "engine/event/timeline/timeline.h"
+#include "ui/prepare/lab/acceptance.h"
+#include "ui/prepare/lab/cost.h"
+#include "ui/prepare/lab/decisions.h"
+#include "ui/prepare/lab/what_if.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
+
+// The prepared data; a part is missing until it is needed.
+struct LabData : PanelState {
+  engine::RunId run = 0;
+  std::uint64_t version = 0,
+                seen = 0;  // versions of the timeline plus 1: of the data, of the last call
+  std::optional<Acceptance> acceptance;
+  std::optional<SpeedAccount> account;
+  std::optional<std::vector<TaskAcceptance>> tasks;
+  std::optional<std::vector<LostToken>> lost;
+  std::optional<RecordedShape> shape;
+  std::optional<Decisions> decisions;
+  void document_changed() override { forget(0); }
+  // Removes everything; the next data is that of run `of`.
+  void forget(engine::RunId of) {
+    run = of;
+    version = 0;
+    acceptance.reset();
+    account.reset();
+    tasks.reset();
+    lost.reset();
+    shape.reset();
+    decisions.reset();
+  }
+};
 
 LabData& data_of(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;
@@ -25,25 +58,23 @@ LabData& data_of(Context& context) {
 
 }  // namespace
 
-void LabData::forget(engine::RunId of) {
-  run = of;
-  version = 0;
-  speed.reset();
-  lost.reset();
-  shape.reset();
-  decisions.reset();
+const Acceptance& lab_acceptance(Context& context) {
+  LabData& data = data_of(context);
+  if (!data.acceptance) data.acceptance = acceptance_of(*context.run());
+  return *data.acceptance;
 }
 
-const LabData::Speed& lab_speed(Context& context) {
+const SpeedAccount& lab_account(Context& context) {
   LabData& data = data_of(context);
-  if (!data.speed) {
-    const engine::RunRecord& run = *context.run();
-    Acceptance acceptance = acceptance_of(run);
-    SpeedAccount account = speed_account(context.timeline, run, acceptance);
-    data.speed = {std::move(acceptance), std::move(account),
-                  acceptance_by_task(context.timeline, run)};
-  }
-  return *data.speed;
+  if (!data.account)
+    data.account = speed_account(context.timeline, *context.run(), lab_acceptance(context));
+  return *data.account;
+}
+
+const std::vector<TaskAcceptance>& lab_tasks(Context& context) {
+  LabData& data = data_of(context);
+  if (!data.tasks) data.tasks = acceptance_by_task(context.timeline, *context.run());
+  return *data.tasks;
 }
 
 const std::vector<LostToken>& lab_lost(Context& context) {

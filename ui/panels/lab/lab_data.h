@@ -1,49 +1,32 @@
-// The data of the screen Laboratory, prepared from the selected run when a panel first asks for it.
+// The data of the screen Laboratory, prepared from the selected run when a panel first asks for it. While events arrive without pause, it is
+// older than the timeline by a tenth at most. All functions that return data require a run.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "ui/prepare/lab/acceptance.h"
-#include "ui/prepare/lab/cost.h"
-#include "ui/prepare/lab/decisions.h"
-#include "ui/prepare/lab/what_if.h"
-#include "ui/shell/panel_state.h"
-
 namespace ui {
 
+struct Acceptance;
 struct Context;
+struct Decisions;
+struct LostToken;
 struct Panel;
+struct RecordedShape;
+struct SpeedAccount;
+struct TaskAcceptance;
 
-/// The prepared data. While events arrive without pause, it is older than the timeline by a tenth at most.
-struct LabData : PanelState {
-  /// The acceptance of the run with what it makes of its steps' costs.
-  struct Speed {
-    Acceptance acceptance;
-    SpeedAccount account;
-    std::vector<TaskAcceptance> tasks;
-  };
-  engine::RunId run = 0;
-  std::uint64_t version = 0,
-                seen = 0;  // versions of the timeline plus 1: of the data, of the last call
-  std::optional<Speed> speed;
-  std::optional<std::vector<LostToken>> lost;
-  std::optional<RecordedShape> shape;
-  std::optional<Decisions> decisions;
-  void document_changed() override { forget(0); }
-  /// Removes everything; the next data is that of `of`.
-  void forget(engine::RunId of);
-};
-
-/// Returns the acceptance of the selected run. As the other functions, it requires a run.
-const LabData::Speed& lab_speed(Context& context);
-/// Returns the lost tokens of the selected run.
+/// Returns the acceptance of the selected run.
+const Acceptance& lab_acceptance(Context& context);
+/// Returns the account of its speed-up.
+const SpeedAccount& lab_account(Context& context);
+/// Returns the acceptance by task of all runs with its settings.
+const std::vector<TaskAcceptance>& lab_tasks(Context& context);
+/// Returns its lost tokens.
 const std::vector<LostToken>& lab_lost(Context& context);
-/// Returns the shape of the selected run.
+/// Returns its shape.
 const RecordedShape& lab_shape(Context& context);
-/// Returns the decisions of the selected run.
+/// Returns its decisions.
 const Decisions& lab_decisions(Context& context);
 
 /// Draws the head of a panel: the choice of the run that it shows, and the panel's help.

@@ -42,13 +42,14 @@ void sliders(const RecordedShape& shape, WhatIfView& view) {
     words(name_of(knob), theme().dim);
     if (ImGui::IsItemHovered()) tooltip(help_of(knob));
     ImGui::SameLine(label);
-    ImGui::SetNextItemWidth(-FLT_MIN);
-    const std::string format = value == recorded.of(knob) ? "%d (recorded)" : "%d";
+    ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - px(34));
     ImGui::SliderInt((std::string("##") + name_of(knob)).c_str(), &value,
-                     knob == Knob::Width ? 1 : 0, most, format.c_str(),
-                     ImGuiSliderFlags_AlwaysClamp);
+                     knob == Knob::Width ? 1 : 0, most, "", ImGuiSliderFlags_AlwaysClamp);
     if (ImGui::IsItemHovered())
       tooltip(fmt::format("{}; recorded: {}", help_of(knob), recorded.of(knob)));
+    // The value is beside the slider, whose handle would cover it.
+    ImGui::SameLine();
+    words(fmt::format("{}", value), value == recorded.of(knob) ? theme().text : theme().warn);
   }
   ImGui::AlignTextToFramePadding();
   words("a row costs as on", theme().dim);
@@ -60,7 +61,8 @@ void sliders(const RecordedShape& shape, WhatIfView& view) {
   if (ImGui::IsItemHovered())
     tooltip(
         "This machine: the line through this recording's forwards by number of rows. H100: "
-        "measured with a 7B model in bf16 at context 512. Draft and other times keep their "
+        "measured with a 7B model in bf16 at context 512 (docs/measurements/gpu). Draft and other "
+        "times keep their "
         "recorded ratio to a forward of one row.");
   ImGui::SameLine();
   if (link("reset###reset_sizes")) view.sizes = shape.recorded, view.cost = RowCost::Recorded;
@@ -69,7 +71,7 @@ void sliders(const RecordedShape& shape, WhatIfView& view) {
 void results(Context& context, const RecordedShape& shape, const WhatIfView& view) {
   const WhatIf result = what_if(shape, view.sizes, view.cost);
   const WhatIf recorded = what_if(shape, shape.recorded, RowCost::Recorded);
-  const double measured = lab_speed(context).account.measured;
+  const double measured = lab_account(context).measured;
   label_value({"speed-up", fmt::format("{:.2f}x", result.speedup),
                "tokens / step x time of a plain step / time of a step",
                fmt::format("{:.2f} x {:.3g} / {:.3g}", result.tokens, shape.plain_ms, result.ms),

@@ -122,7 +122,7 @@ SpeedAccount speed_account(const engine::Timeline& timeline,
   };
   account.step_ms = plain.total();
   part("expected tokens alone", 0);
-  part(own.draft > 0 ? "draft model" : "proposals", own.propose - plain.propose);
+  part(own.draft > 0 ? "drafts" : "proposals", own.propose - plain.propose);
   part("rows of accepted tokens", rows * (1 - wasted));
   part("rows of waste", rows * wasted);
   part("verification, commit", own.finish - plain.finish);

@@ -1,4 +1,4 @@
-// The cost of a run's steps by part, and what it makes of the accepted tokens: the predicted speed-up beside the measured one.
+// The cost of a run's steps by part, and the speed-up that follows from it and the accepted tokens, beside the measured one.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The sizes that a decoder chose step by step (n=auto and the like), with what it expected of them and what came.
+// The sizes that a decoder chose step by step (n=auto and the like), with the expected and the measured tokens and times.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What a recorded run would have gained with other sizes: its recorded acceptances and step costs, with some proposals left out or added.
+// The speed-up that a recorded run would have had with other sizes: its acceptances and step costs, with some proposals left out or added.
 // Derived, not measured: the proposals stay those of the recording, also where another size would have led to other proposals.
 #pragma once
 
