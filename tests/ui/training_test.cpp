@@ -10,6 +10,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <implot.h>
+#include <implot_internal.h>
 
 #include "engine/event/recording/training_history.h"
 #include "engine/event/recording/training_report.h"
@@ -473,6 +475,47 @@ TEST(Training, charts_are_zoomed_and_hovered_together) {
     ctx->MouseMove("//##top/Live");
     ctx->Yield(2);
     IM_CHECK(std::isnan(x.hovered));
+  });
+}
+
+TEST(Training, charts_select_a_range_and_hide_curves) {
+  const Folder folder;
+  folder.fill();
+  play("chart_tools", [&](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->open(folder.path());
+    wait_until(ctx, [&] { return !stage.shell->reads_training(); });
+    ctx->Yield(4);
+    const ui::ChartAxis& x = stage.shell->state<ui::ChartsView>().x;
+    ctx->SetRef(ImGui::FindWindowByName(ui::window_name(ui::Screen::Training, "loss", "").c_str()));
+    const ImRect rect = ctx->ItemInfo("##losses").RectFull;
+    const auto at = [&](float share) {
+      return ImVec2{rect.Min.x + rect.GetWidth() * share, rect.GetCenter().y};
+    };
+    const auto drag = [&](ImGuiMouseButton mouse, float from, float to) {
+      ctx->MouseMoveToPos(at(from));
+      ctx->MouseDown(mouse);
+      ctx->MouseMoveToPos(at(to));
+      ctx->MouseUp(mouse);
+      ctx->Yield(2);
+    };
+    drag(ImGuiMouseButton_Right, 0.4f, 0.6f);
+    IM_CHECK(!x.shows_all);
+    const double min = x.min, wide = x.max - x.min;
+    IM_CHECK_GT(min, 80.0);
+    IM_CHECK_LT(wide, 100.0);
+    drag(ImGuiMouseButton_Left, 0.4f, 0.6f);
+    IM_CHECK_LT(x.min, min - 1);
+    IM_CHECK_LT(std::abs(x.max - x.min - wide), 1e-6);
+    ImPlotPlot* plot = GImPlot->Plots.GetByKey(ctx->ItemInfo("##losses").ID);
+    IM_CHECK(plot != nullptr);
+    IM_CHECK_EQ(plot->Items.GetLegendCount(), 3);
+    const ImVec2 entry = plot->Items.Legend.Rect.Min;
+    IM_CHECK(plot->Items.GetLegendItem(0)->Show);
+    ctx->MouseMoveToPos({entry.x + ui::px(6), entry.y + ui::px(6)});
+    ctx->MouseClick();
+    ctx->Yield(2);
+    IM_CHECK(!plot->Items.GetLegendItem(0)->Show);
+    IM_CHECK(plot->Items.GetLegendItem(1)->Show);
   });
 }
 

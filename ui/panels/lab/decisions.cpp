@@ -34,7 +34,7 @@ void draw(Context& context) {
         false);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const ImVec2 size{room.x,
-                    std::max(px(120), (room.y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3 - px(1))};
+                    std::max(px(96), (room.y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3 - px(1))};
   const ChartLook look{.x_name = "step", .whole = true};
   const auto chart = [&](const char* id, const std::vector<Curve>& curves) {
     if (const auto x = draw_chart(id, curves, view.step, look, size))
