@@ -49,6 +49,8 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
                               place, seed->is_number() ? seed->dump() : seed->type_name()));
     prompt.seed = seed->get<std::uint64_t>();
   }
+  if (const auto task = line.find("task"); task != line.end() && task->is_string())
+    prompt.task = task->get<std::string>();
   return prompt;
 }
 

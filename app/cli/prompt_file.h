@@ -1,6 +1,6 @@
-// Reads prompts from JSON Lines: {"id": ..., "prompt": ..., "seed": optional}, or with "messages":
-// [{"role": ..., "content": ...}, ...] in place of the prompt. Other fields are ignored, so the
-// output of `data generate` can be used as a prompt file.
+// Reads prompts from JSON Lines: {"id": ..., "prompt": ..., "seed": optional, "task": optional}, or
+// with "messages": [{"role": ..., "content": ...}, ...] in place of the prompt. Other fields are
+// ignored, so the output of `data generate` can be used as a prompt file.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct Prompt {
   std::string text;   // of messages: the content of the last one
   std::string place;  // "file:line"; empty if not from a file
   std::optional<std::uint64_t> seed;
+  std::string task = {};                           // the member "task" of the line; empty: none
   std::vector<engine::ChatMessage> messages = {};  // a conversation; empty: `text` is the prompt
 };
 

@@ -14,6 +14,7 @@
 #include "app/commands/notes.h"
 #include "app/commands/outputs.h"
 #include "app/commands/reason/run.h"
+#include "app/commands/repeats.h"
 #include "app/commands/report.h"
 #include "engine/base/table.h"
 #include "engine/base/text.h"
@@ -79,7 +80,9 @@ struct Totals {
   double whole_decode_ms = 0,
          ar_decode_ms = 0;  // times of runs that no bound ended, and of AR for the same prompts
   int n = 0, n_identical = 0, n_compared = 0;
-  int n_alone = 0;       // runs whose rows were repeated
+  int n_alone = 0;  // runs whose rows were repeated
+  std::vector<RepeatSums> repeats;
+  LoadOverTime load;     // of the machine, during the lane's turns
   bool lossless = true;  // with the given options and sampling
 };
 
@@ -150,6 +153,22 @@ struct Group {
   std::size_t n_texts() const { return requests.size(); }
 };
 
+/// The place of the first repeat of a prompt.
+engine::PlaceInSet place_of(const std::vector<Prompt>& prompts, std::size_t at, int n_repeats) {
+  return {.set = prompts.size() > 1 || n_repeats > 1 ? 1u : 0u,
+          .prompt = static_cast<int>(at),
+          .n_prompts = static_cast<int>(prompts.size()),
+          .n_repeats = n_repeats,
+          .task = prompts[at].task};
+}
+
+/// The request of a later repeat of the same race.
+engine::RunRequest at_repeat(engine::RunRequest request, int repeat) {
+  request.place.repeat = repeat;
+  request.race += static_cast<std::uint32_t>(repeat * request.place.n_prompts);
+  return request;
+}
+
 /// The next group of prompts. It has as many prompts as the lane that decodes most concurrently. If
 /// a lane cannot decode a prompt, the group ends before it, so that the prompts before it are
 /// decoded and reported before the failure.
@@ -168,6 +187,7 @@ Group next_group(const std::vector<RacingLane>& lanes,
         requests.push_back(request_for(options, prompts[at], lane.of.decoder, lane.models.target));
         requests.back().race = static_cast<std::uint32_t>(at) + 1;
         requests.back().lane = static_cast<int>(requests.size()) - 1;
+        requests.back().place = place_of(prompts, at, options.repeat);
       }
     } catch (const engine::Error&) {
       if (at == first) throw;
@@ -181,12 +201,19 @@ Group next_group(const std::vector<RacingLane>& lanes,
 /// The results of a group of prompts in one lane. Times are medians over the repeats.
 struct LaneResults {
   std::vector<engine::RunResult> texts;
-  std::vector<engine::RunId> runs;  // of the first repeat
+  std::vector<RepeatSums> repeats;
   /// Time that counts for the lane: the sum of its runs or, if they are concurrent, elapsed time.
   double decode_ms = 0;
   /// [prompts] time of each run's forwards repeated without the decoder, and time of its drafts.
   /// Empty: not measured.
   std::vector<double> rows_ms, drafting_ms;
+};
+
+/// The output of a run, for comparison with plain decoding.
+struct Output {
+  engine::RunId run = 0;
+  std::vector<engine::TokenId> tokens;
+  bool whole = false;
 };
 
 /// The results of a turn.
@@ -221,12 +248,12 @@ Decoded decode_turn(const RacingLane& lane,
                     engine::EventSink* events,
                     RaceProgress& progress) {
   if (!lane.scheduler) {
-    return decode_text(lane, group.requests[turn.text][turn.lane], run, events,
+    return decode_text(lane, at_repeat(group.requests[turn.text][turn.lane], repeat), run, events,
                        lane.texts[static_cast<std::size_t>(repeat)], progress);
   }
   std::vector<engine::CompletionRequest> requests(turn.n_texts);
   for (std::size_t i = 0; i < turn.n_texts; i++)
-    requests[i].run = group.requests[turn.text + i][turn.lane];
+    requests[i].run = at_repeat(group.requests[turn.text + i][turn.lane], repeat);
   engine::SchedulerWatch watch;
   watch.events = events;
   watch.first_run = run;
@@ -249,16 +276,24 @@ bool judges_texts_alone(const RacingLane& lane) {
   return figures.at("forwards") >= figures.at("steps");
 }
 
-/// Compares each output with that of plain decoding, and pushes the result as an event.
+/// Compares each output with that of plain decoding.
 /// @param ar  results of the baseline for the same group; may be `lane` itself
-void compare_texts(LaneResults& lane, const LaneResults& ar, engine::EventSink* events) {
-  for (std::size_t i = 0; i < lane.texts.size(); i++) {
-    engine::Agreement agreement = engine::agree(lane.texts[i], ar.texts[i]);
-    if (!events || &lane == &ar) continue;
+void compare_texts(LaneResults& lane, const LaneResults& ar) {
+  for (std::size_t i = 0; i < lane.texts.size(); i++) engine::agree(lane.texts[i], ar.texts[i]);
+}
+
+/// Pushes the results of the same comparison for all repeats.
+/// @param lane, ar  outputs of a prompt's repeats
+void push_agreements(const std::vector<Output>& lane,
+                     const std::vector<Output>& ar,
+                     engine::EventSink& events) {
+  for (std::size_t i = 0; i < lane.size(); i++) {
+    engine::Agreement agreement =
+        engine::agreement_of({lane[i].tokens, lane[i].whole}, {ar[i].tokens, ar[i].whole});
     agreement.t = engine::now_ns();
-    agreement.run = lane.runs[i];
-    agreement.baseline = ar.runs[i];
-    events->push(agreement);
+    agreement.run = lane[i].run;
+    agreement.baseline = ar[i].run;
+    events.push(agreement);
   }
 }
 
@@ -279,13 +314,43 @@ void set_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& ar
   }
 }
 
-/// The times of a lane's repeats so far, in ms.
+/// The outputs and times (in ms) of a lane's repeats so far.
 struct LaneTimes {
   explicit LaneTimes(std::size_t n_texts)
-      : decode(n_texts), prefill(n_texts), rows(n_texts), drafting(n_texts) {}
+      : outputs(n_texts), decode(n_texts), prefill(n_texts), rows(n_texts), drafting(n_texts) {}
+  std::vector<std::vector<Output>> outputs;          // [prompts][repeats]
   std::vector<std::vector<double>> decode, prefill;  // [prompts][repeats]
   std::vector<std::vector<double>> rows, drafting;   // [prompts][repeats], or empty
   std::vector<double> wall;                          // [repeats], of concurrent runs
+  std::vector<double> steps;                         // [repeats], sum over the prompts
+
+  void add(std::size_t text, int repeat, engine::RunId run, const engine::RunResult& result) {
+    outputs[text].push_back({run, result.tokens, result.whole()});
+    decode[text].push_back(result.decode_ms);
+    prefill[text].push_back(result.prefill_ms);
+    steps.resize(static_cast<std::size_t>(repeat) + 1);
+    steps.back() += result.n_steps;
+  }
+
+  /// The sums of each repeat over its prompts.
+  /// @param ar       of the baseline
+  /// @param at_once  the runs of a repeat are concurrent
+  std::vector<RepeatSums> sums(const LaneTimes& ar, bool at_once) const {
+    std::vector<RepeatSums> all(steps.size());
+    for (std::size_t i = 0; i < all.size(); i++) {
+      RepeatSums& one = all[i];
+      one.steps = steps[i];
+      for (std::size_t text = 0; text < outputs.size(); text++) {
+        const bool whole = outputs[text][i].whole;
+        one.tokens += static_cast<double>(outputs[text][i].tokens.size());
+        one.decode_ms += decode[text][i];
+        one.whole_decode_ms += whole ? decode[text][i] : 0;
+        one.ar_decode_ms += whole ? ar.decode[text][i] : 0;
+      }
+      if (at_once) one.decode_ms = one.whole_decode_ms = wall[i];
+    }
+    return all;
+  }
 
   void set_medians(LaneResults& lane, bool at_once) const {
     for (std::size_t text = 0; text < decode.size(); text++) {
@@ -318,7 +383,8 @@ void run_rows_alone(const RacingLane& lane,
 }
 
 /// Decodes a group of prompts in all lanes, --repeat times.
-/// @param events  receives the events of the first repeat; may be null
+/// @param events  receives the events of all repeats; may be null
+/// @param totals  [lanes] `load` is extended
 /// @param run     the next run id; counts up
 /// @return        the results of each lane; empty after Ctrl+C
 std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
@@ -326,6 +392,7 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
                               const GenerationOptions& options,
                               engine::EventSink* events,
                               engine::RunId& run,
+                              std::vector<Totals>& totals,
                               RaceProgress& progress) {
   const std::size_t n_texts = group.n_texts();
   std::vector<LaneResults> results(lanes.size());
@@ -333,17 +400,18 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
   std::vector<bool> at_once;
   for (std::size_t i = 0; i < lanes.size(); i++) {
     at_once.push_back(lanes[i].scheduler != nullptr);
-    results[i].texts.resize(n_texts), results[i].runs.resize(n_texts);
+    results[i].texts.resize(n_texts);
   }
   for (int repeat = 0; repeat < options.repeat; repeat++) {
     for (const Turn& turn : lane_turns(group.first, n_texts, repeat, at_once)) {
       LaneResults& lane = results[turn.lane];
       LaneTimes& its = times[turn.lane];
       progress.begin(group.first + turn.text, turn.n_texts, repeat, lanes[turn.lane].of.name);
-      engine::EventSink* const sink = repeat == 0 ? events : nullptr;
-      engine::StepRecorder steps(sink);
+      engine::StepRecorder steps(events);
+      totals[turn.lane].load.begin();
       Decoded decoded = decode_turn(lanes[turn.lane], turn, group, repeat, run + 1,
-                                    options.rows_alone ? &steps : sink, progress);
+                                    options.rows_alone ? &steps : events, progress);
+      totals[turn.lane].load.end();
       if (options.rows_alone && !interrupted() && judges_texts_alone(lanes[turn.lane]))
         run_rows_alone(lanes[turn.lane], turn, group, steps, run + 1, its, progress);
       if (interrupted()) return {};
@@ -352,9 +420,7 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
       for (std::size_t i = 0; i < turn.n_texts; i++) {
         const std::size_t text = turn.text + i;
         run++;
-        if (repeat == 0) lane.runs[text] = run;
-        its.decode[text].push_back(decoded.texts[i].decode_ms);
-        its.prefill[text].push_back(decoded.texts[i].prefill_ms);
+        its.add(text, repeat, run, decoded.texts[i]);
         lane.texts[text] = std::move(decoded.texts[i]);
       }
     }
@@ -362,8 +428,12 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
   for (std::size_t i = 0; i < lanes.size(); i++) times[i].set_medians(results[i], at_once[i]);
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const LaneResults& ar = results[lanes[i].baseline];
+    const LaneTimes& of_ar = times[lanes[i].baseline];
+    results[i].repeats = times[i].sums(of_ar, at_once[i]);
     if (i != lanes[i].baseline && !engine::comparable(group.requests[0][i].sampling)) continue;
-    compare_texts(results[i], ar, events);
+    compare_texts(results[i], ar);
+    for (std::size_t text = 0; events && i != lanes[i].baseline && text < n_texts; text++)
+      push_agreements(times[i].outputs[text], of_ar.outputs[text], *events);
     set_speedups(lanes[i], results[i], ar);
   }
   return results;
@@ -371,6 +441,7 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
 
 void add(Totals& totals, const RacingLane& of, const LaneResults& lane, const LaneResults& ar) {
   totals.decode_ms += lane.decode_ms;
+  add(totals.repeats, lane.repeats);
   totals.n_alone += static_cast<int>(lane.rows_ms.size());
   for (const double ms : lane.rows_ms) totals.rows_ms += ms;
   for (const double ms : lane.drafting_ms) totals.drafting_ms += ms;
@@ -400,6 +471,10 @@ double of_its_rows(const Totals& t, const Totals& plain) {
   return (t.rows_ms + t.drafting_ms) / t.decode_ms / (plain.rows_ms / plain.decode_ms);
 }
 
+RepeatedLane repeats_of(const RacingLane& lane, const Totals& t) {
+  return {lane.of.name, t.repeats, t.load.stolen_percent(), t.load.load_average()};
+}
+
 /// @param plain  the totals of the lane's baseline, plain decoding by the same model
 nlohmann::json summary_json(const RacingLane& lane, const Totals& t, const Totals& plain) {
   nlohmann::json summary = {
@@ -416,6 +491,7 @@ nlohmann::json summary_json(const RacingLane& lane, const Totals& t, const Total
     summary["branches"] = lane.n_branches;
     summary["decode_ms"] = t.decode_ms;
   }
+  summary["repeats"] = repeats_json(repeats_of(lane, t));
   if (const double share = of_its_rows(t, plain); share > 0) {
     summary["rows_ms"] = t.rows_ms;
     summary["drafting_ms"] = t.drafting_ms;
@@ -443,6 +519,16 @@ std::string summary_table(const std::vector<RacingLane>& lanes, const std::vecto
     rows.back().push_back(share > 0 ? fmt::format("{:.2f}", share) : "-");
   }
   return engine::aligned_table(rows);
+}
+
+/// The table of the repeats; empty without repeats.
+std::string table_of_repeats(const std::vector<RacingLane>& lanes,
+                             const std::vector<Totals>& totals) {
+  std::vector<RepeatedLane> all;
+  for (std::size_t i = 0; i < lanes.size(); i++)
+    if (lanes[i].is_requested && totals[i].repeats.size() > 1)
+      all.push_back(repeats_of(lanes[i], totals[i]));
+  return repeats_table(all);
 }
 
 /// One line on each lane that decoded prompts concurrently.
@@ -499,7 +585,8 @@ std::string report(const std::vector<RacingLane>& lanes,
                      models_words(lanes), model.device().n_threads(),
                      engine::counted(totals.front().n, "prompt"),
                      several_models ? " of the same model" : "") +
-         summary_table(lanes, totals) + branches_words(lanes) + differences +
+         summary_table(lanes, totals) + table_of_repeats(lanes, totals) + branches_words(lanes) +
+         differences +
          (all_compared ? ""
                        : "not compared with AR: --sampling rejection draws other tokens of the "
                          "same distribution\n") +
@@ -549,7 +636,7 @@ int compare(const GenerationOptions& options) {
   while (n_done < prompts.size() && !interrupted()) {
     try {
       const Group group = next_group(lanes, options, prompts, n_done);
-      const auto by_lane = race(lanes, group, options, outputs.sink(), run, progress);
+      const auto by_lane = race(lanes, group, options, outputs.sink(), run, totals, progress);
       if (by_lane.empty()) break;
       for (std::size_t i = 0; i < lanes.size(); i++)
         add(totals[i], lanes[i], by_lane[i], by_lane[lanes[i].baseline]);

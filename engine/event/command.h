@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,8 +26,21 @@ struct LaneRequest {
 /// the baseline of one of them.
 inline constexpr std::size_t kMaxLanes = 5;
 
+/// A prompt of a set.
+struct SetPrompt {
+  std::string id, text;
+  std::string task = {};  // empty: none
+  // role and content of each message of a conversation; empty: `text` is the prompt
+  std::vector<std::pair<std::string, std::string>> messages = {};
+  std::optional<std::uint64_t> seed = {};  // instead of the command's
+};
+
+/// Maximum number of repeats of each prompt.
+inline constexpr int kMaxRepeats = 100;
+
 /// Starts one run (one lane) or a race (2 to kMaxLanes lanes that decode the same prompt and take
-/// turns).
+/// turns); with several prompts or repeats, one race after the other. A prompt that cannot be read
+/// is skipped with a notice.
 struct StartRun {
   std::string model;          // NAME or directory
   std::string scale = "1x1";  // or "auto"
@@ -52,8 +66,10 @@ struct StartRun {
   std::vector<std::string> stop_texts = {};  // the text ends before the first of these
   std::vector<TokenId> stop_ids = {};        // the run ends at any of them
   ChatMode chat = ChatMode::Auto;            // of each lane's model
-  std::string system = {};  // system message; ignored by models without a chat template
-  std::string pool = {};    // file of text that decoders may copy from; empty: none
+  std::string system = {};              // system message; ignored by models without a chat template
+  std::string pool = {};                // file of text that decoders may copy from; empty: none
+  std::vector<SetPrompt> prompts = {};  // decoded in turn instead of `prompt`; empty: `prompt`
+  int n_repeats = 1;                    // of each prompt, 1 to kMaxRepeats
 };
 /// Answers questions of a task by chain of thought or trees of thoughts: a scheduler completes many
 /// sequences, each one a run.

@@ -49,6 +49,15 @@ enum class ReadAs : std::uint8_t {
   Raw,      ///< as it is
 };
 
+/// The place of a run in a set: the races that one command starts, one after the other. A set has
+/// several prompts, or repeats each of them.
+struct PlaceInSet {
+  std::uint32_t set = 0;          // from 1 in this stream; 0: the run is in no set
+  int prompt = 0, n_prompts = 1;  // index of the prompt, and number of prompts
+  int repeat = 0, n_repeats = 1;  // index of the repeat of the prompt, and number of repeats
+  std::string task;               // of the prompt, as its file names it; empty: none
+};
+
 /// A run began: one prompt decoded by one decoder, with all settings that its output depends on.
 struct RunStarted {
   Nanoseconds t = 0;
@@ -77,6 +86,7 @@ struct RunStarted {
   ReadAs read_as = ReadAs::Unknown;
   std::string system;  // the system message before the prompt; empty: none
   std::string pool;    // the file of text that the decoder may copy from (--pool); empty: none
+  PlaceInSet place;
 };
 
 /// Progress of a phase: done of total.
@@ -292,6 +302,9 @@ struct Sampled {
   double gpu_clock_mhz = -1, gpu_memory_clock_mhz = -1;
   double gpu_power_w = -1;
   std::map<std::string, std::string> absent;
+  // Share of the processors' time in which the hypervisor ran other machines; -1: unknown.
+  double stolen_percent = -1;
+  double load_average = -1;  // the system's, over the last minute; -1: unknown
 };
 
 /// The output of a run was compared with that of plain autoregressive decoding.

@@ -40,6 +40,8 @@ void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.no_special);
   visit(e.read_as), visit(e.system);
   visit(e.pool);
+  visit(e.place.set), visit(e.place.prompt), visit(e.place.n_prompts), visit(e.place.repeat);
+  visit(e.place.n_repeats), visit(e.place.task);
 }
 
 /// Fields of Phase.
@@ -133,6 +135,7 @@ void fields(auto& visit, Is<Sampled> auto& e) {
   visit(e.reason), visit(e.gpu_memory_busy_percent), visit(e.gpu_memory_used_bytes);
   visit(e.gpu_memory_total_bytes), visit(e.gpu_clock_mhz), visit(e.gpu_memory_clock_mhz);
   visit(e.gpu_power_w), visit(e.absent);
+  visit(e.stolen_percent), visit(e.load_average);
 }
 
 /// Fields of Agreement.

@@ -31,19 +31,27 @@ Sampling sampling_of(const StartRun& command) {
   return sampling;
 }
 
-RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
-  return {.prompt_id = command.prompt_id,
-          .prompt = command.prompt,
-          .prompt_tokens = {},
-          .decoder = lane.decoder,
-          .options = lane.options,
-          .sampling = sampling_of(command),
-          .max_tokens = command.max_tokens,
-          .ignore_eos = command.ignore_eos,
-          .stop_texts = command.stop_texts,
-          .stop_ids = command.stop_ids,
-          .no_special = command.no_special,
-          .choices = lane.choices};
+RunRequest request_of(const StartRun& command, const SetPrompt& prompt, const LaneRequest& lane) {
+  RunRequest request{.prompt_id = prompt.id,
+                     .prompt = prompt.text,
+                     .prompt_tokens = {},
+                     .decoder = lane.decoder,
+                     .options = lane.options,
+                     .sampling = sampling_of(command),
+                     .max_tokens = command.max_tokens,
+                     .ignore_eos = command.ignore_eos,
+                     .stop_texts = command.stop_texts,
+                     .stop_ids = command.stop_ids,
+                     .no_special = command.no_special,
+                     .choices = lane.choices};
+  request.sampling.seed = prompt.seed.value_or(command.seed);
+  return request;
+}
+
+std::vector<ChatMessage> messages_of(const SetPrompt& prompt) {
+  std::vector<ChatMessage> messages;
+  for (const auto& [role, content] : prompt.messages) messages.push_back({role, content});
+  return messages;
 }
 
 /// The system message of a lane's model.
@@ -194,7 +202,7 @@ LoadedModel& Engine::loaded(const ModelRequest& request) {
 }
 
 void Engine::load(const LoadModel& command) {
-  if (race_) end_race();
+  end_set();
   loaded(model_of(command, allow_external_shards_, limits_));
 }
 
@@ -230,10 +238,92 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
   return {std::move(sequence), static_cast<double>(now_ns() - begun) * 1e-6};
 }
 
+PlaceInSet Engine::RaceSet::place() const {
+  const auto n_repeats = static_cast<std::size_t>(command->n_repeats);
+  const std::size_t prompt = next / n_repeats;
+  return {.set = id,
+          .prompt = static_cast<int>(prompt),
+          .n_prompts = static_cast<int>(command->prompts.size()),
+          .repeat = static_cast<int>(next % n_repeats),
+          .n_repeats = command->n_repeats,
+          .task = command->prompts[prompt].task};
+}
+
 void Engine::start(const StartRun& command) {
-  if (race_) end_race();
+  end_set();
   ensure(!command.lanes.empty() && command.lanes.size() <= kMaxLanes,
          "a run must have 1 to 5 lanes");
+  ensure(command.n_repeats >= 1 && command.n_repeats <= kMaxRepeats,
+         "a run must be repeated 1 to 100 times");
+  StartRun all = command;
+  if (all.prompts.empty()) all.prompts.push_back({command.prompt_id, command.prompt});
+  const bool is_set = all.prompts.size() > 1 || all.n_repeats > 1;
+  set_ = RaceSet{.command = std::make_shared<const StartRun>(std::move(all)),
+                 .id = is_set ? ++n_sets_ : 0};
+  try {
+    begin_next_race();
+  } catch (...) {
+    drop_set();
+    throw;
+  }
+}
+
+void Engine::drop_set() {
+  if (!set_) return;
+  set_->next = set_->n_races();
+  report_set();
+  set_.reset();
+}
+
+void Engine::report_set() {
+  if (set_->id == 0) return;
+  events_.push(Phase{now_ns(),
+                     0,
+                     "set",
+                     static_cast<std::int64_t>(set_->next),
+                     static_cast<std::int64_t>(set_->n_races()),
+                     {}});
+}
+
+void Engine::begin_next_race() {
+  while (set_) {
+    const std::shared_ptr<const StartRun> command = set_->command;
+    const auto n_repeats = static_cast<std::size_t>(command->n_repeats);
+    const std::size_t prompt = set_->next / n_repeats, n_prompts = command->prompts.size();
+    if (prompt == n_prompts) return drop_set();
+    const PlaceInSet place = set_->place();
+    set_->next++;
+    try {
+      start_race(*command, place, !set_->has_begun);
+      if (!set_) return;  // it was stopped
+      set_->has_begun = true;
+      return report_set();
+    } catch (const Error& error) {
+      const bool others = set_->has_begun || prompt + 1 < n_prompts;
+      if (error.code() != ErrorCode::BadInput || n_prompts == 1 || !others) throw;
+      set_->next = (prompt + 1) * n_repeats;
+      notice(Notice::Level::Error,
+             fmt::format("Prompt {} is skipped: {}", command->prompts[prompt].id, error.what()));
+    }
+  }
+}
+
+void Engine::continue_set() {
+  try {
+    begin_next_race();
+  } catch (...) {
+    drop_set();
+    fail(0, current_failure());
+  }
+}
+
+void Engine::end_set() {
+  drop_set();
+  if (race_) end_race();
+}
+
+void Engine::start_race(const StartRun& command, const PlaceInSet& place, bool is_first) {
+  const SetPrompt& prompt = command.prompts[static_cast<std::size_t>(place.prompt)];
   std::vector<RunModels> models = loaded_by_lane(command);
   for (RunModels& own : models) {
     own.texts = texts_of(own.target);
@@ -246,11 +336,12 @@ void Engine::start(const StartRun& command) {
   // Lanes of a model share one prefill, so they share one rendering: a template may write the time.
   std::map<const LoadedModel*, PromptTokens> prompts;
   for (const LaneRequest& lane : command.lanes) {
-    RunRequest request = request_of(command, lane);
+    RunRequest request = request_of(command, prompt, lane);
     const RunModels& own = models[runs.size()];
     if (!prompts.contains(&own.target))
       prompts[&own.target] =
-          prompt_tokens_of(*own.target.model, {.text = command.prompt,
+          prompt_tokens_of(*own.target.model, {.text = prompt.text,
+                                               .messages = messages_of(prompt),
                                                .chat = command.chat,
                                                .system = system_for(own, command),
                                                .symbols = !command.no_special});
@@ -258,12 +349,15 @@ void Engine::start(const StartRun& command) {
     check_stops(*own.target.model, request.stop_texts, request.stop_ids);
     request.race = race;
     request.lane = static_cast<int>(runs.size());
+    request.place = place;
     runs.push_back({++n_runs_, std::move(request), own});
     started.push_back(started_event(runs.back().request, own, n_runs_));
   }
-  held_ = command.start_held;
-  steps_requested_ = 0;
-  events_.push(Held{now_ns(), held_});
+  if (is_first) {
+    held_ = command.start_held;
+    steps_requested_ = 0;
+    events_.push(Held{now_ns(), held_});
+  }
   for (RunStarted& event : started) {
     event.t = now_ns();
     events_.push(std::move(event));
@@ -276,6 +370,7 @@ void Engine::start(const StartRun& command) {
     const Failure failure = current_failure();
     if (failure.is_stop()) {
       // A requested stop is not a failure, even before the first step.
+      drop_set();
       discard_race();
       for (const RunBegun& run : runs)
         events_.push(RunFinished{.t = now_ns(), .run = run.id, .stop_reason = "stopped"});
@@ -311,7 +406,7 @@ void Engine::begin_race(const std::vector<RunBegun>& runs) {
 
 void Engine::reason(const StartReasoning& command) {
   ensure(reasoner_ != nullptr, "an engine without a reasoner cannot run reasoning commands");
-  if (race_) end_race();
+  end_set();
   const std::string& decoder = command.decoder.decoder;
   const OptionValues& options = command.decoder.options;
   RunModels models =
@@ -431,7 +526,9 @@ void Engine::step_race() {
   sampler_->step(race_compute_);
   if (race_->finished()) sampler_->end(race_compute_);
   report_finished();
-  if (race_->finished()) end_race();
+  if (!race_->finished()) return;
+  end_race();
+  continue_set();
 }
 
 void Engine::report_finished() {
@@ -461,7 +558,8 @@ void Engine::end_race() {
   if (!race_) return;
   for (const auto& lane : race_->lanes()) race_->stop(lane->run);
   report_finished();
-  keep_texts();
+  // A repeat must not copy from the text that it repeats.
+  if (!set_ || !set_->repeats_prompt()) keep_texts();
   std::map<const LoadedModel*, RunId> plain;  // the AR lane of each model
   for (const auto& [run, state] : active_) {
     if (state.request.decoder == "ar") plain[state.model] = run;
@@ -480,8 +578,9 @@ void Engine::end_race() {
   discard_race();
 }
 
-/// Ends the current race with a failure of every lane that has not ended.
+/// Ends the current race, and its set, with a failure of every lane that has not ended.
 void Engine::fail_race(const Failure& failure) {
+  drop_set();
   for (auto& [run, state] : active_) {
     if (!state.reported) fail(run, failure);
     state.reported = true;
@@ -502,12 +601,14 @@ void Engine::discard_race() {
 void Engine::stop(RunId run) {
   if (!race_) return;
   if (run == 0) {
-    end_race();
+    end_set();
     return;
   }
   race_->stop(run);
   report_finished();
-  if (race_->finished()) end_race();
+  if (!race_->finished()) return;
+  end_race();
+  continue_set();
 }
 
 void Engine::check_agreement(RunId run) {

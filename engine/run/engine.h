@@ -68,8 +68,37 @@ class Engine {
     double ms = 0;
   };
 
+  /// The races of a StartRun command.
+  struct RaceSet {
+    std::shared_ptr<const StartRun> command;  // its prompts include the only one
+    std::uint32_t id = 0;                     // 0: a single race
+    std::size_t next = 0;    // index of the next race; the repeats of a prompt follow each other
+    bool has_begun = false;  // a race has begun
+
+    /// Number of races.
+    std::size_t n_races() const {
+      return command->prompts.size() * static_cast<std::size_t>(command->n_repeats);
+    }
+    /// The place of the next race.
+    PlaceInSet place() const;
+    /// True if the next race repeats the prompt of the race before it.
+    bool repeats_prompt() const { return next % static_cast<std::size_t>(command->n_repeats) != 0; }
+  };
+
   void handle(const Command& command);
   void start(const StartRun& command);
+  /// Begins the next race of the set; after the last one the set ends.
+  void begin_next_race();
+  /// @param is_first  of its set
+  void start_race(const StartRun& command, const PlaceInSet& place, bool is_first);
+  /// The same while the engine works on a set: a failure becomes an event and ends the set.
+  void continue_set();
+  /// Ends the current race and the set that it belongs to.
+  void end_set();
+  /// Removes the races of the set that have not begun.
+  void drop_set();
+  /// Emits the number of races of the set that have begun, as a phase "set" of no run.
+  void report_set();
   Read read_prompt(LoadedModel& model, const std::vector<RunBegun>& runs);
   void begin_race(const std::vector<RunBegun>& runs);
   void reason(const StartReasoning& command);
@@ -118,7 +147,8 @@ class Engine {
   std::map<RunId, ActiveRun> active_;
   std::map<RunId, Finished> finished_;
   RunId n_runs_ = 0;
-  std::uint32_t n_races_ = 0;
+  std::uint32_t n_races_ = 0, n_sets_ = 0;
+  std::optional<RaceSet> set_;  // of the current race; while it begins too
   SearchId n_searches_ = 0;
   // models whose ModelLoaded event was emitted
   std::set<std::uint32_t> described_;

@@ -54,7 +54,7 @@ void LoadSampler::end(Nanoseconds own_compute) {
 }
 
 LoadSampler::Counters LoadSampler::counters(Nanoseconds own_compute) const {
-  Counters now{now_ns(), process_cpu_ns(), own_compute, {}};
+  Counters now{now_ns(), process_cpu_ns(), own_compute, {}, processor_ticks()};
   for (const kernels::Device* device : {&device_, beside_}) {
     for (int thread = 0; device && thread < device->n_threads(); thread++)
       now.thread_busy_ns.push_back(device->busy_ns(thread));
@@ -86,6 +86,8 @@ void LoadSampler::emit(Nanoseconds own_compute) {
     sample.thread_busy_percent.push_back(percent(now.thread_busy_ns[i] - before.thread_busy_ns[i]));
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) sample.memory_bytes = usage.ru_maxrss * 1024LL;
+  sample.stolen_percent = stolen_percent(before.ticks, now.ticks);
+  sample.load_average = load_average();
   emitted_ = true;
   events_.push(std::move(sample));
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/machine_load.h"
 #include "engine/event/queue.h"
 #include "kernels/device.h"
 
@@ -35,6 +36,7 @@ class LoadSampler {
     std::int64_t process_cpu_ns = 0;
     Nanoseconds own_compute = 0;
     std::vector<std::int64_t> thread_busy_ns;
+    ProcessorTicks ticks;
   };
 
   Counters counters(Nanoseconds own_compute) const;

@@ -278,6 +278,7 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   event.run = run;
   event.race = request.race;
   event.lane = request.lane;
+  event.place = request.place;
   event.model = models.target.id;
   if (models.draft && decoder_named(request.decoder).needs_draft) event.draft = models.draft->id;
   if (const LoadedHeads* heads = models.heads_of(request.decoder)) event.draft = heads->id;

@@ -247,7 +247,8 @@ std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options) 
 
 std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
   Table table(
-      "run,race,lane,decoder,options,model,draft,scale,dtype,device,threads,seed,temperature,"
+      "run,race,lane,set,repeat,task,decoder,options,model,draft,scale,dtype,device,threads,seed,"
+      "temperature,"
       "sampling,prompt_id,prompt_tokens,approximate_prompt_tokens,steps,tokens,tokens_per_step,"
       "tokens_per_second,acceptance_rate,"
       "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,metrics,parameters,"
@@ -258,7 +259,9 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
     const ModelLoaded* known = timeline.model(s.model);
     const ModelLoaded model = known ? *known : ModelLoaded{};
     const std::string letter(1, static_cast<char>('A' + (s.lane < 26 ? s.lane : 25)));
-    table.cell(run.id()).cell(s.race).cell(letter).cell(s.decoder).cell(settings_of(s));
+    table.cell(run.id()).cell(s.race).cell(letter);
+    table.cell(s.place.set).cell(s.place.repeat).cell(s.place.task);
+    table.cell(s.decoder).cell(settings_of(s));
     table.cell(model.name).cell(draft_of(timeline, run));
     table.cell(model.scale).cell(model.dtype).cell(model.device);
     table.cell(model.n_threads).cell(s.seed).cell(s.temperature).cell(s.sampling);

@@ -371,6 +371,7 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.stop_ids = engine::stop_ids_from(form.stop_ids).value_or(std::vector<engine::TokenId>());
   start.start_held = form.start_held;
   start.pool = form.pool;
+  start.n_repeats = form.n_repeats;
   if (race)
     for (const LaneForm& lane : form.lanes)
       start.lanes.push_back({lane.decoder, lane.options, lane.model, lane.choices});

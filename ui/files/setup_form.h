@@ -86,6 +86,7 @@ struct SetupForm : ModelChoice {
   std::string stop_texts;  // stop strings, one per line (engine::stop_texts_from)
   std::string stop_ids;    // stop ids, separated by commas (engine::stop_ids_from)
   std::string pool;        // a file of text that decoders may copy from; empty: none
+  int n_repeats = 1;       // of the run or race, 1 to engine::kMaxRepeats
   SetupMode mode = SetupMode::Prompt;
   ReasoningForm reasoning;
 };

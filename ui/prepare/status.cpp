@@ -138,8 +138,28 @@ std::optional<Reasoning> reasoning_of(const engine::Timeline& timeline) {
   return Reasoning{now.detail, static_cast<double>(now.done) / static_cast<double>(now.total)};
 }
 
+std::optional<SetProgress> set_of(const engine::Timeline& timeline) {
+  const auto phases = timeline.phases();
+  for (std::size_t i = phases.size(); i-- > 0;) {
+    if (phases[i].name != "set") continue;
+    if (phases[i].done >= phases[i].total) break;
+    return SetProgress{phases[i].done, phases[i].total};
+  }
+  return std::nullopt;
+}
+
+std::string set_words(const engine::PlaceInSet& place) {
+  std::string text;
+  if (place.n_prompts > 1) text = fmt::format("prompt {} of {}", place.prompt + 1, place.n_prompts);
+  if (place.n_repeats > 1)
+    text += fmt::format("{}repeat {} of {}", text.empty() ? "" : ", ", place.repeat + 1,
+                        place.n_repeats);
+  return text;
+}
+
 bool is_going(const engine::Timeline& timeline) {
-  return reasoning_of(timeline) ||
+  // Between two races of a set no run is going.
+  return reasoning_of(timeline) || set_of(timeline) ||
          std::ranges::any_of(timeline.runs(), [](const auto& run) { return !run.over(); });
 }
 

@@ -8,6 +8,7 @@
 
 namespace engine {
 class Timeline;
+struct PlaceInSet;
 struct RunRecord;
 }  // namespace engine
 
@@ -58,6 +59,15 @@ std::optional<Reasoning> reasoning_of(const engine::Timeline& timeline);
 /// Returns true if the engine is busy. During a chain of thought or a tree of thoughts this
 /// includes the time between two of its runs.
 bool is_going(const engine::Timeline& timeline);
+
+/// The number of races of the last set that have begun, of those requested.
+struct SetProgress {
+  std::int64_t n_begun = 0, n_races = 0;
+};
+/// Returns the progress of the last set; nullopt if there is none or all its races have begun or were dropped.
+std::optional<SetProgress> set_of(const engine::Timeline& timeline);
+/// Returns the place of a run in its set: "repeat 3 of 10", "prompt 2 of 5, repeat 3 of 10"; empty if it is in none.
+std::string set_words(const engine::PlaceInSet& place);
 /// Returns the name of a run: "C lookahead" for a lane of a race, else "lookahead".
 std::string name_of(const engine::RunRecord& run);
 /// Returns the state of a race at the playhead: own compute used, and how many lanes have ended.

@@ -330,6 +330,14 @@ void Shell::draw_state(Context& c) {
     status.text = race_words(at, n_done, n_stopped, lanes.size());
   }
   if (status.level == Status::Level::Bad) status.text = "failed";
+  const engine::RunRecord* of_set =
+      screen_ == Screen::Compare && !lanes.empty() ? lanes.front() : run;
+  if (const std::string place = of_set ? set_words(of_set->started.place) : ""; !place.empty()) {
+    status.text = place + ": " + status.text;
+    const auto set = session_.live_is_shown() ? set_of(c.timeline) : std::nullopt;
+    if (set && status.share < 0)
+      status.share = static_cast<double>(set->n_begun) / static_cast<double>(set->n_races);
+  }
   if (screen_ == Screen::Live && run && !waits) {
     words(c.name_of(*run), theme().bright);
     if (ImGui::IsItemHovered())

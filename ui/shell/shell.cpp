@@ -144,13 +144,17 @@ void Shell::receive(std::vector<engine::Event> events) {
 void Shell::follow_news(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     const engine::RunId before = following_.followed();
+    const std::uint32_t race_before = following_.race();
     const Following::Look look = following_.observe(event);
     const auto* started = std::get_if<engine::RunStarted>(&event);
     if (!started || look == Following::Look::Stay || !session_.live_is_shown()) continue;
     if (look == Following::Look::NextRun) {
-      const bool free = selection_.run == before && !selection_.locked.valid() &&
-                        playhead_.mode == Playhead::Mode::Follow;
-      if (free) selection_.run = started->run;  // nothing is selected and the playhead follows
+      const bool shows_last = started->race != 0
+                                  ? selection_.race == race_before && selection_.compared.empty()
+                                  : selection_.run == before;
+      const bool free =
+          shows_last && !selection_.locked.valid() && playhead_.mode == Playhead::Mode::Follow;
+      if (free) show_next(*started);  // nothing is selected and the playhead follows
       continue;
     }
     if (started->race == 0 || started->race != selection_.race) selection_.run = started->run;
@@ -160,6 +164,16 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
     playhead_.mode = Playhead::Mode::Follow;
     state<TimelineView>().range = {};
   }
+}
+
+// Shows the next run of a chain or tree, or the next race of a set; the lane that was selected stays selected.
+void Shell::show_next(const engine::RunStarted& started) {
+  const engine::RunRecord* shown = session_.live().timeline.run(selection_.run);
+  const int lane = shown ? shown->started.lane : 0;
+  if (started.race == 0 || started.lane == lane) selection_.run = started.run;
+  if (started.race == 0 || started.race == selection_.race) return;
+  selection_.race = started.race;
+  state<TimelineView>().range = {};
 }
 
 // Ends the wait for a chain or tree when it has begun, and shows a message with its result.

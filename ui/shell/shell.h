@@ -214,6 +214,7 @@ class Shell {
   void end_reading();
   void show_live();
   void follow_news(const std::vector<engine::Event>& events);
+  void show_next(const engine::RunStarted& started);
   void follow_reasoning(const std::vector<engine::Event>& events);
   void follow_models(const std::vector<engine::Event>& events);
   void add_recent_models();

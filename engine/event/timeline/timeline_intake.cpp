@@ -261,6 +261,11 @@ std::string TimelineIntake::take(const RunStarted& e) {
   if (e.run == 0) return "run number is 0, expected 1 or more";
   if (find(e.run)) return "the run has already started";
   if (e.lane < 0) return fmt::format("lane is {}, expected 0 or more", e.lane);
+  const PlaceInSet& place = e.place;
+  if (place.prompt < 0 || place.prompt >= place.n_prompts || place.repeat < 0 ||
+      place.repeat >= place.n_repeats)
+    return fmt::format("prompt {} of {}, repeat {} of {}: out of range", place.prompt,
+                       place.n_prompts, place.repeat, place.n_repeats);
   RunRecord record{.started = e, .last_event = e.t};
   if (const TokenId bad = foreign(record, e.prompt_tokens); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(record));
@@ -451,6 +456,7 @@ std::string TimelineIntake::take(const Sampled& e) {
   const auto odd = [](double x) { return !std::isfinite(x); };
   if (odd(e.busy_percent) || odd(e.engine_busy_percent) || odd(e.gpu_memory_busy_percent) ||
       odd(e.gpu_clock_mhz) || odd(e.gpu_memory_clock_mhz) || odd(e.gpu_power_w) ||
+      odd(e.stolen_percent) || odd(e.load_average) ||
       std::ranges::any_of(e.thread_busy_percent, odd) || !is_duration(e.period)) {
     return "a sample has a value that is not finite, or a period out of range";
   }

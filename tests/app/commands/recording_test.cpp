@@ -104,8 +104,35 @@ TEST_F(CliModel, a_recorded_comparison_is_a_race_with_equal_lanes) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(run("trace validate " + recording).code, 0);
   const json info = json::parse(run("trace info --json " + recording).out);
-  EXPECT_EQ(info["runs"].size(), 2u) << info.dump();
-  EXPECT_EQ(info["kinds"]["Agreement"], 1) << info.dump();
+  EXPECT_EQ(info["runs"].size(), 4u) << info.dump();
+  EXPECT_EQ(info["kinds"]["Agreement"], 2) << "one in each repeat: " << info.dump();
+  ASSERT_EQ(run("trace convert " + recording + " " + folder + "/race.csv").code, 0);
+  const std::string lanes = read_file(folder + "/race-lanes.csv");
+  for (const char* row :
+       {"1,1,A,1,0,,ar,", "2,1,B,1,0,,lookahead,", ",2,A,1,1,,ar,", ",2,B,1,1,,lookahead,"})
+    EXPECT_NE(lanes.find(row), std::string::npos) << row << " in " << lanes;
+}
+
+TEST_F(CliModel, repeats_have_quartiles_and_the_load) {
+  const std::string line =
+      "compare --decoders ar,lookahead --max-tokens 16 --ignore-eos --repeat 3 --prompt Anna";
+  const json document = json::parse(run(line + " --json").out);
+  for (const json& lane : document["summary"]) {
+    const json& repeats = lane["repeats"];
+    EXPECT_EQ(repeats["n"], 3);
+    for (const char* figure : {"tokens_per_second", "step_ms", "tokens_per_step", "speedup"}) {
+      const json& of = repeats[figure];
+      EXPECT_LE(of["q1"], of["median"]) << figure << repeats;
+      EXPECT_LE(of["median"], of["q3"]) << figure << repeats;
+    }
+    EXPECT_DOUBLE_EQ(repeats["tokens_per_step"]["median"], lane["tokens_per_step"]);
+    EXPECT_GE(repeats["load_average"], 0);
+  }
+  EXPECT_EQ(document["summary"][0]["repeats"]["speedup"]["median"], 1) << "ar against itself";
+  const Outcome told = run(line);
+  EXPECT_NE(told.out.find("median of 3 repeats (q1 to q3)\n"), std::string::npos) << told.out;
+  EXPECT_EQ(run("compare --decoders ar --max-tokens 4 --prompt Anna").out.find("median"),
+            std::string::npos);
 }
 
 TEST_F(CliModel, a_recording_of_generate_equals_a_live_run) {

@@ -88,8 +88,16 @@ TEST(Serialise, unknown_kinds_and_fields_are_skipped) {
 }
 
 TEST(Serialise, missing_fields_keep_their_defaults) {
-  const std::string today = bytes_of(test::every_kind()[1]);
-  const auto newest_run = std::get<RunStarted>(*decode(today).event);
+  const std::string placed = bytes_of(test::every_kind()[1]);
+  const auto newest_run = std::get<RunStarted>(*decode(placed).event);
+  EXPECT_EQ(newest_run.place.repeat, 1);
+  EXPECT_EQ(newest_run.place.task, "arith");
+  const std::size_t place = 5 * (1 + sizeof(int)) + 1 + newest_run.place.task.size();
+  const std::string today = placed.substr(0, placed.size() - place);
+  const PlaceInSet alone = std::get<RunStarted>(*decode(today).event).place;
+  EXPECT_EQ(alone.set, 0u);
+  EXPECT_EQ(alone.n_prompts, 1);
+  EXPECT_EQ(alone.n_repeats, 1);
   EXPECT_EQ(newest_run.read_as, ReadAs::Chat);
   EXPECT_EQ(newest_run.system, "Be short.");
   EXPECT_EQ(newest_run.pool, "pool.txt");

@@ -1,11 +1,14 @@
 #include "ui/panels/live/difference.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/results/run_numbers.h"
+#include "ui/prepare/sets/repeats.h"
 #include "ui/prepare/tokens/difference.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
@@ -30,74 +33,164 @@ std::string why_no_difference(const Context& context) {
   return context.shown_runs().empty() ? "The figures of the lanes appear here side by side." : "";
 }
 
-// Returns the sum of the widths of the widest figures of all lanes.
-float width_of_figures(const std::vector<LaneFigures>& lanes, float font_size) {
+// A row of a table with a column for each lane: a value, and below it a smaller text or nothing.
+struct Cell {
+  std::string value, below;
+};
+struct Row {
+  std::string label, help;
+  Truth truth = Truth::Derived;
+  std::vector<Cell> cells;  // [lanes]
+};
+
+// Returns the sum of the widths of the widest cells of all lanes.
+float width_of_cells(const std::vector<Row>& rows, std::size_t n_lanes, float font_size) {
   float sum = 0;
-  ImGui::PushFont(fonts().bold, font_size);
-  for (const LaneFigures& lane : lanes) {
+  for (std::size_t lane = 0; lane < n_lanes; ++lane) {
     float widest = 0;
-    for (const std::string& value : lane.values)
-      widest = std::max(widest, ImGui::CalcTextSize(value.c_str()).x);
+    for (const Row& row : rows) {
+      ImGui::PushFont(fonts().bold, font_size);
+      widest = std::max(widest, ImGui::CalcTextSize(row.cells[lane].value.c_str()).x);
+      ImGui::PopFont();
+      ImGui::PushFont(nullptr, kSmallSize);
+      widest = std::max(widest, ImGui::CalcTextSize(row.cells[lane].below.c_str()).x);
+      ImGui::PopFont();
+    }
     sum += widest;
   }
-  ImGui::PopFont();
   return sum;
 }
 
-void draw_difference(Context& context) {
-  const auto lanes = figures_of(context);
-  const int n = static_cast<int>(lanes.size());
+void right_aligned(const std::string& text, Rgb rgb) {
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() +
+                                                            ImGui::GetContentRegionAvail().x -
+                                                            ImGui::CalcTextSize(text.c_str()).x));
+  words(text, rgb);
+}
+
+void draw_cell(const Cell& cell, float font_size) {
+  ImGui::TableNextColumn();
+  ImGui::PushFont(fonts().bold, font_size);
+  right_aligned(cell.value, theme().bright);
+  ImGui::PopFont();
+  if (cell.below.empty()) return;
+  ImGui::PushFont(nullptr, kSmallSize);
+  right_aligned(cell.below, theme().dim);
+  ImGui::PopFont();
+}
+
+void draw_table(const char* id,
+                const std::vector<std::string>& letters,
+                const std::vector<Row>& rows) {
+  const auto n_lanes = letters.size();
+  const auto n = static_cast<float>(n_lanes);
   // Many lanes have smaller figures; no figure is clipped.
-  const float room = ImGui::GetContentRegionAvail().x - px(100) - px(12) * static_cast<float>(n);
-  const bool is_tight = width_of_figures(lanes, kTextSize) > room;
+  const float room = ImGui::GetContentRegionAvail().x - px(100) - px(12) * n;
+  const bool is_tight = width_of_cells(rows, n_lanes, kTextSize) > room;
   const float size = is_tight ? kSmallSize : kTextSize;
   // If even these do not fit, the table scrolls sideways beside its labels.
-  const bool scrolls = width_of_figures(lanes, kSmallSize) > room + px(6) * static_cast<float>(n);
-  const float row_height = ImGui::GetTextLineHeight() + px(3);
-  const ImVec2 outer(
-      0, scrolls ? row_height * (kDifferenceRows.size() + 1) + ImGui::GetStyle().ScrollbarSize : 0);
+  const bool scrolls = width_of_cells(rows, n_lanes, kSmallSize) > room + px(6) * n;
+  const float line = ImGui::GetTextLineHeight() + px(3);
+  float high = line + ImGui::GetStyle().ScrollbarSize;
+  for (const Row& row : rows)
+    high += std::ranges::all_of(row.cells, &std::string::empty, &Cell::below) ? line : 2 * line;
   // Low rows, so that the sentence and the buttons below are visible without scrolling.
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(is_tight ? 3.0f : 6.0f), px(1.5f)));
-  if (ImGui::BeginTable("difference", n + 1,
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, 0));
+  if (ImGui::BeginTable(id, static_cast<int>(n_lanes) + 1,
                         ImGuiTableFlags_BordersInnerH | (scrolls ? ImGuiTableFlags_ScrollX : 0),
-                        outer)) {
+                        {0, scrolls ? high : 0})) {
     if (scrolls)
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, px(88));
     else
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
     if (scrolls) ImGui::TableSetupScrollFreeze(1, 0);
-    for (int i = 0; i < n; ++i) ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed);
-    const auto right = [](const std::string& text, Rgb rgb) {
-      ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(),
-                                    ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x -
-                                        ImGui::CalcTextSize(text.c_str()).x));
-      words(text, rgb);
-    };
+    for (std::size_t i = 0; i < n_lanes; ++i)
+      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed);
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    for (const LaneFigures& lane : lanes) {
+    for (const std::string& letter : letters) {
       ImGui::TableNextColumn();
-      right(lane.letter, theme().dim);
+      right_aligned(letter, theme().dim);
     }
-    for (std::size_t row = 0; row < kDifferenceRows.size(); ++row) {
+    for (const Row& row : rows) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
-      words(elided(kDifferenceRows[row].label, ImGui::GetContentRegionAvail().x - px(14)),
-            theme().dim);
-      if (ImGui::IsItemHovered())
-        tooltip(fmt::format("{}: {}", kDifferenceRows[row].label, kDifferenceRows[row].formula));
-      truth_sign(kDifferenceRows[row].truth);
-      ImGui::PushFont(fonts().bold, size);
-      for (const LaneFigures& lane : lanes) {
-        ImGui::TableNextColumn();
-        right(lane.values[row], theme().bright);
-      }
-      ImGui::PopFont();
+      words(elided(row.label, ImGui::GetContentRegionAvail().x - px(14)), theme().dim);
+      if (ImGui::IsItemHovered()) tooltip(fmt::format("{}: {}", row.label, row.help));
+      truth_sign(row.truth);
+      for (const Cell& cell : row.cells) draw_cell(cell, size);
     }
     ImGui::EndTable();
   }
-  ImGui::PopStyleVar();
+  ImGui::PopStyleVar(2);
   ImGui::Dummy({1, px(2)});
+}
+
+std::vector<Row> rows_of(const std::vector<LaneFigures>& lanes) {
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < kDifferenceRows.size(); ++i) {
+    const DifferenceRow& of = kDifferenceRows[i];
+    rows.push_back({of.label, of.formula, of.truth, {}});
+    for (const LaneFigures& lane : lanes) rows.back().cells.push_back({lane.values[i], ""});
+  }
+  return rows;
+}
+
+// The figures of the repeats of the lanes shown, computed once per change.
+struct RepeatsOfLanes : PanelState {
+  std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
+  std::vector<engine::RunId> runs;
+  std::vector<RepeatFigures> lanes;
+  void document_changed() override { version = 0; }
+};
+
+const std::vector<RepeatFigures>& repeats_of_lanes(Context& context) {
+  RepeatsOfLanes& all = context.states.get<RepeatsOfLanes>();
+  std::vector<engine::RunId> runs;
+  for (const engine::RunRecord* run : context.shown_runs()) runs.push_back(run->id());
+  const std::uint64_t version = context.timeline.version() + 1;
+  if (all.version == version && all.runs == runs) return all.lanes;
+  all.version = version, all.runs = std::move(runs), all.lanes.clear();
+  for (const engine::RunRecord* run : context.shown_runs())
+    all.lanes.push_back(repeat_figures(context.timeline, *run));
+  return all.lanes;
+}
+
+// Draws the table of the repeats, if any lane is repeated.
+void draw_repeats(Context& context, const std::vector<std::string>& letters) {
+  const std::vector<RepeatFigures>& lanes = repeats_of_lanes(context);
+  const auto is_repeated = [](const RepeatFigures& lane) { return lane.n_all > 1; };
+  const auto first = std::ranges::find_if(lanes, is_repeated);
+  if (first == lanes.end()) return;
+  small_label(repeat_words(*first));
+  std::vector<Row> rows;
+  for (const RepeatFigures& lane : lanes) {
+    const std::vector<Figure> figures = figures_of(lane);
+    const engine::Spread spreads[] = {lane.tokens_per_second, lane.step_ms, lane.tokens_per_step,
+                                      lane.speedup};
+    for (std::size_t i = 0; i < std::size(spreads); ++i) {
+      if (rows.size() <= i)
+        rows.push_back({figures[i].label, figures[i].formula, figures[i].truth, {}});
+      rows[i].cells.push_back(spreads[i].n == 0
+                                  ? Cell{"-", "-"}
+                                  : Cell{short_number(spreads[i].median),
+                                         fmt::format("{} to {}", short_number(spreads[i].q1),
+                                                     short_number(spreads[i].q3))});
+    }
+  }
+  draw_table("repeats", letters, rows);
+  // The lanes take turns, so they share the load.
+  wrapped("Machine: " + load_words(*first), theme().dim);
+  if (ImGui::IsItemHovered()) tooltip(figures_of(*first).back().formula);
+}
+
+void draw_difference(Context& context) {
+  const auto lanes = figures_of(context);
+  std::vector<std::string> letters;
+  for (const LaneFigures& lane : lanes) letters.push_back(lane.letter);
+  draw_table("difference", letters, rows_of(lanes));
+  draw_repeats(context, letters);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
   ImGui::BeginChild("how", {0, 0},
                     ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_AlwaysUseWindowPadding);

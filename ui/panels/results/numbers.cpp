@@ -1,6 +1,7 @@
 #include "ui/panels/results/numbers.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "ui/panels/results/run_numbers.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/run_traits.h"
+#include "ui/prepare/sets/repeats.h"
 #include "ui/prepare/time/run_times.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
@@ -245,6 +247,27 @@ void chosen_sizes(Context& context, const engine::RunRecord& run, std::size_t n_
   ImGui::EndTable();
 }
 
+// The figures of the run's repeats, computed once per change.
+struct RepeatsOfRun : PanelState {
+  engine::RunId run = 0;
+  std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
+  RepeatFigures figures;
+  void document_changed() override { version = 0; }
+};
+
+void repeats(Context& context, const engine::RunRecord& run) {
+  if (run.started.place.n_repeats == 1) return;
+  RepeatsOfRun& all = context.states.get<RepeatsOfRun>();
+  const std::uint64_t version = context.timeline.version() + 1;
+  if (all.run != run.id() || all.version != version) {
+    all.run = run.id(), all.version = version;
+    all.figures = repeat_figures(context.timeline, run);
+  }
+  ImGui::Dummy({1, px(4)});
+  small_label(repeat_words(all.figures));
+  for (const Figure& figure : figures_of(all.figures)) label_value(figure);
+}
+
 void draw_numbers(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
   const engine::RunRecord& run = *context.run();
@@ -252,6 +275,7 @@ void draw_numbers(Context& context) {
   const std::size_t n = context.n_steps(run);
   no_acceptance_note(context, run, times, n);
   four(context, run, times, n);
+  repeats(context, run);
   acceptance(context, run, n);
   chosen_sizes(context, run, n);
   ImGui::Dummy({1, px(4)});

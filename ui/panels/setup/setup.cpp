@@ -433,6 +433,10 @@ void sampling_part(Context& context) {
   row_label("symbols as text", "names of special tokens in the prompt (<s>) are text, not tokens");
   tick("##no_special", form.no_special);
   held_row(form);
+  whole_row(
+      "repeat", "##repeat", form.n_repeats, {1, engine::kMaxRepeats},
+      "number of times that the run or race is computed; Numbers and Difference then show the "
+      "median and the quartiles");
 }
 
 void unavailable_row(const std::string& name, const std::string& reason) {

@@ -21,9 +21,12 @@ Following::Look Following::observe(const engine::Event& event) {
 Following::Look Following::begun(const engine::RunStarted& started) {
   const bool is_new = !reasons_ || std::exchange(first_, false);
   if (!is_new && !over_) return Look::Stay;
+  const bool continues_set = started.place.set != 0 && started.place.set == set_;
   followed_ = started.run;
+  race_ = started.race;
+  set_ = started.place.set;
   over_ = false;
-  return is_new ? Look::NewRun : Look::NextRun;
+  return is_new && !continues_set ? Look::NewRun : Look::NextRun;
 }
 
 }  // namespace ui

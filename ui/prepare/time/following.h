@@ -1,6 +1,9 @@
-// Decides which of the starting runs the window shows. It shows every single run and every race. During a chain or tree of thoughts it
-// shows the first run and, whenever the run shown has ended, the next one to start, unless the user has selected another run.
+// Decides which of the starting runs the window shows. It shows every single run and every race. During a chain or tree of thoughts, and
+// in a set of races, it shows the first run or race and, whenever that has ended, the next one to start, unless the user has selected
+// another one.
 #pragma once
+
+#include <cstdint>
 
 #include "engine/event/event.h"
 
@@ -20,6 +23,8 @@ class Following {
   Look observe(const engine::Event& event);
   /// Returns the run that observe() returned last.
   engine::RunId followed() const { return followed_; }
+  /// Returns the race of that run; 0: none.
+  std::uint32_t race() const { return race_; }
   /// Returns true if a chain or tree of thoughts is running.
   bool reasons() const { return reasons_; }
 
@@ -27,7 +32,8 @@ class Following {
   Look begun(const engine::RunStarted& started);
 
   engine::RunId followed_ = 0;
-  bool over_ = true;  // the followed run has ended
+  std::uint32_t race_ = 0, set_ = 0;  // of the followed run
+  bool over_ = true;                  // the followed run has ended
   bool reasons_ = false;
   bool first_ = false;  // the next run is the first of a chain or tree
 };
