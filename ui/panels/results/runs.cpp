@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/text.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
 #include "ui/files/notes.h"
@@ -54,7 +55,8 @@ std::string draft_of(const Context& context, const engine::RunRecord& run) {
 
 // Returns the run's name in the list. For a run of a search, the part of the search that the run writes follows.
 std::string row_name(const Context& context, const engine::RunRecord& run) {
-  const std::string part = part_of_search(context.timeline.searches(), run.started);
+  std::string part = part_of_search(context.timeline.searches(), run.started);
+  if (run.started.race == 0 && run.started.place.n_repeats > 1) part = set_words(run.started.place);
   const std::string name = context.name_of(run);
   return part.empty() || context.given_name(run) ? name : name + " \xC2\xB7 " + part;
 }
@@ -155,6 +157,17 @@ void run_menu(Context& context, const engine::RunRecord& run) {
   ImGui::EndPopup();
 }
 
+// Draws the settings of a lane that differ from those of the other lanes, up to `end`.
+void settings_beside(const Context& context, const engine::RunRecord& run, float end) {
+  if (run.started.race == 0 || !ImGui::IsItemVisible()) return;
+  const std::string differs = differing_settings(context.timeline, context.catalog, run,
+                                                 context.timeline.race(run.started.race));
+  ImGui::SameLine(0, px(8));
+  const float room = end - ImGui::GetCursorPosX();
+  if (differs.empty() || room < px(30)) return;
+  words(elided(differs, room), theme().dim);
+}
+
 void run_row(Context& context, const engine::RunRecord& run) {
   ImGui::PushID(static_cast<int>(run.id()));
   if (view_of(context).renaming == run.id()) {
@@ -187,6 +200,7 @@ void run_row(Context& context, const engine::RunRecord& run) {
   // The tooltip of the row has the whole name.
   words(elided(place + name, end - px(12) - ImGui::GetCursorPosX()),
         chosen ? theme().bright : theme().text);
+  settings_beside(context, run, end - px(12));
   ImGui::SameLine(end);
   ImGui::PushFont(fonts().bold, kTextSize);
   words(result, run.failed ? theme().bad : theme().bright);
@@ -221,6 +235,49 @@ void recordings_on_disk(Context& context) {
   }
 }
 
+// Draws a heading that can be folded. @return true if it is open
+bool heading(Context& context, const RunEntry& entry) {
+  const bool opens = entry.kind != RunEntry::Kind::Repeat && (entry.depth == 0);
+  ImGui::SetNextItemOpen(opens, ImGuiCond_Once);
+  const std::string text = heading_of(context.timeline, entry);
+  const engine::RunRecord* selected = context.run();
+  const auto below = context.timeline.runs().subspan(entry.first, entry.n_runs);
+  const bool has_selected = selected && selected >= &below.front() && selected <= &below.back();
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(has_selected ? theme().bright : theme().text));
+  const float room = ImGui::GetContentRegionAvail().x - ImGui::GetTreeNodeToLabelSpacing();
+  const std::string label =
+      fmt::format("{}###heading{}_{}", elided(text, room), static_cast<int>(entry.kind), entry.run);
+  const bool is_open = ImGui::TreeNodeEx(
+      label.c_str(), ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth);
+  ImGui::PopStyleColor();
+  if (!ImGui::IsItemHovered()) return is_open;
+  const engine::RunRecord* first = context.timeline.run(entry.run);
+  std::string whole =
+      fmt::format("{}: {}", text, engine::counted(static_cast<std::int64_t>(entry.n_runs), "run"));
+  if (first && entry.kind == RunEntry::Kind::Race) whole += "\n" + first->started.prompt;
+  tooltip(whole);
+  return is_open;
+}
+
+// Draws the runs; lanes that were started together are below one heading.
+void draw_entries(Context& context) {
+  RunsView& view = view_of(context);
+  const auto runs = context.timeline.runs();
+  if (view.n_runs != runs.size()) view.entries = run_entries(runs), view.n_runs = runs.size();
+  for (std::size_t i = 0; i < view.entries.size();) {
+    const RunEntry entry = view.entries[i];
+    const float indent = px(10) * static_cast<float>(entry.depth);
+    if (indent > 0) ImGui::Indent(indent);
+    if (entry.kind == RunEntry::Kind::Run) {
+      run_row(context, *context.timeline.run(entry.run));
+      ++i;
+    } else {
+      i = heading(context, entry) ? i + 1 : entry.end;
+    }
+    if (indent > 0) ImGui::Unindent(indent);
+  }
+}
+
 void draw_runs(Context& context) {
   if (!context.source.empty()) {
     ImGui::AlignTextToFramePadding();
@@ -231,7 +288,7 @@ void draw_runs(Context& context) {
     if (link("Back to this session")) context.requests.show_live_session = true;
     ImGui::Dummy({1, px(2)});
   }
-  for (const engine::RunRecord& run : context.timeline.runs()) run_row(context, run);
+  draw_entries(context);
   recordings_on_disk(context);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/event/event.h"
+#include "ui/prepare/sets/run_groups.h"
 #include "ui/shell/panel_state.h"
 
 namespace ui {
@@ -18,7 +19,11 @@ struct RunsView : PanelState {
   engine::RunId renaming = 0;         // the run whose name is being typed; 0: none
   bool renaming_begins = false;       // the field takes the keyboard in the next frame
   std::string new_name;
+  std::vector<RunEntry> entries;  // of the first `n_runs` runs
+  std::size_t n_runs = 0;
   void document_changed() override {
+    entries.clear();
+    n_runs = 0;
     marked.clear();
     renaming = 0;
   }
