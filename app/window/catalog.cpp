@@ -129,6 +129,31 @@ void add_lessons(std::vector<ui::CatalogLesson>& list, const fs::path& folder) {
   }
 }
 
+// Reads the prompts of a file for the window.
+ui::CatalogPromptFile prompts_in(const std::string& path) {
+  constexpr std::size_t kMostPrompts = 2000;  // their runs are kept in memory
+  ui::CatalogPromptFile file;
+  try {
+    for (Prompt& prompt : read_prompts(path, {}, engine::Pipes::Refuse)) {
+      if (prompt.text.empty())
+        throw kernels::Error(kernels::ErrorCode::BadInput, prompt.place + ": the prompt is empty");
+      engine::SetPrompt& one = file.prompts.emplace_back();
+      one = {.id = std::move(prompt.id), .text = std::move(prompt.text), .task = prompt.task};
+      for (engine::ChatMessage& message : prompt.messages)
+        one.messages.emplace_back(std::move(message.role), std::move(message.content));
+      one.seed = prompt.seed;
+    }
+    if (file.prompts.size() > kMostPrompts)
+      throw kernels::Error(kernels::ErrorCode::BadInput,
+                           fmt::format("{}: found {} prompts, expected at most {}; `decoscope "
+                                       "compare --prompt-file` takes more",
+                                       path, file.prompts.size(), kMostPrompts));
+  } catch (const kernels::Error& error) {
+    file = {.prompts = {}, .unusable = error.what()};
+  }
+  return file;
+}
+
 }  // namespace
 
 ui::Catalog window_catalog(const WindowCommandOptions& options) {
@@ -152,6 +177,7 @@ ui::Catalog window_catalog(const WindowCommandOptions& options) {
   const std::int64_t memory = engine::available_memory_bytes();
   if (memory < std::numeric_limits<std::int64_t>::max()) catalog.memory_bytes = memory;
   catalog.simulate = engine::simulate_schedule;
+  catalog.read_prompts = prompts_in;
   const fs::path recording = assets / "recordings/first_race.pdrun";
   std::error_code error;
   if (fs::exists(recording, error)) catalog.race_recording = recording.string();

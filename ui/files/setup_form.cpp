@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "engine/base/text.h"
 #include "engine/event/run_rules.h"
 #include "engine/event/stop_rules.h"
 #include "ui/shell/catalog.h"
@@ -334,6 +336,32 @@ const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog) {
   return model && model->chat && form.chat != engine::ChatMode::Raw ? model : nullptr;
 }
 
+void read_prompt_file(SetupForm& form, const Catalog& catalog) {
+  if (form.prompt_file == form.prompt_file_read) return;
+  form.prompt_file_read = form.prompt_file;
+  form.prompts.clear();
+  form.prompt_file_error = why_no_file(form.prompt_file);
+  if (form.prompt_file.empty() || !form.prompt_file_error.empty()) return;
+  CatalogPromptFile file{.prompts = {}, .unusable = "This program cannot read prompt files."};
+  if (catalog.read_prompts) file = catalog.read_prompts(form.prompt_file);
+  form.prompts = std::move(file.prompts);
+  form.prompt_file_error = std::move(file.unusable);
+}
+
+std::string prompts_words(const std::vector<engine::SetPrompt>& prompts) {
+  std::string text = engine::counted(std::ssize(prompts), "prompt");
+  std::vector<std::pair<std::string, int>> tasks;  // in the order of the file
+  for (const engine::SetPrompt& prompt : prompts) {
+    if (prompt.task.empty()) continue;
+    auto known = std::ranges::find(tasks, prompt.task, &std::pair<std::string, int>::first);
+    if (known == tasks.end()) known = tasks.insert(tasks.end(), {prompt.task, 0});
+    ++known->second;
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? ": " : ", ", tasks[i].first, tasks[i].second);
+  return text;
+}
+
 bool reads_pool(const SetupForm& form, const Catalog& catalog, bool race) {
   const auto reads = [&](const LaneForm& lane) {
     const CatalogDecoder* decoder = catalog.decoder(lane.decoder);
@@ -372,6 +400,7 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.start_held = form.start_held;
   start.pool = form.pool;
   start.n_repeats = form.n_repeats;
+  if (race && !form.prompt_file.empty()) start.prompts = form.prompts;
   if (race)
     for (const LaneForm& lane : form.lanes)
       start.lanes.push_back({lane.decoder, lane.options, lane.model, lane.choices});
@@ -542,7 +571,12 @@ std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {
     if (!model.has_tokenizer) return model.name + " has no tokenizer, so it cannot read a prompt.";
   }
   if (!race && form.mode != SetupMode::Prompt) return why_not_reason(form, catalog);
-  if (form.prompt.empty()) return "The prompt is empty.";
+  if (race && !form.prompt_file.empty()) {
+    if (!form.prompt_file_error.empty()) return form.prompt_file_error;
+    if (form.prompts.empty()) return "The prompt file has not been read.";
+  } else if (form.prompt.empty()) {
+    return "The prompt is empty.";
+  }
   if (form.max_tokens < 1) return "max tokens must be at least 1.";
   if (std::string why = why_no_stops(form, catalog); !why.empty()) return why;
   if (reads_pool(form, catalog, race))

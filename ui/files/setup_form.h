@@ -83,10 +83,14 @@ struct SetupForm : ModelChoice {
   std::string sampling = "coupled";
   int max_tokens = 128;
   bool ignore_eos = false, no_special = false, start_held = false;
-  std::string stop_texts;  // stop strings, one per line (engine::stop_texts_from)
-  std::string stop_ids;    // stop ids, separated by commas (engine::stop_ids_from)
-  std::string pool;        // a file of text that decoders may copy from; empty: none
-  int n_repeats = 1;       // of the run or race, 1 to engine::kMaxRepeats
+  std::string stop_texts;   // stop strings, one per line (engine::stop_texts_from)
+  std::string stop_ids;     // stop ids, separated by commas (engine::stop_ids_from)
+  std::string pool;         // a file of text that decoders may copy from; empty: none
+  int n_repeats = 1;        // of the run or race, 1 to engine::kMaxRepeats
+  std::string prompt_file;  // whose prompts a race decodes in turn instead of `prompt`; empty: none
+  std::vector<engine::SetPrompt> prompts;  // of that file
+  std::string prompt_file_read;            // the path that they were read from
+  std::string prompt_file_error;           // why it cannot be used; empty if it can
   SetupMode mode = SetupMode::Prompt;
   ReasoningForm reasoning;
 };
@@ -162,6 +166,10 @@ bool has_branches(const LaneForm& lane);
 
 /// The form's model if prompts go through its chat template, else nullptr.
 const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog);
+/// Reads the prompt file if its path has changed since it was read.
+void read_prompt_file(SetupForm& form, const Catalog& catalog);
+/// Returns the number of prompts and the tasks that they belong to: "12 prompts: arith 8, kb 4".
+std::string prompts_words(const std::vector<engine::SetPrompt>& prompts);
 /// Returns true if a decoder that Run would start copies from a file of text.
 bool reads_pool(const SetupForm& form, const Catalog& catalog, bool race);
 /// Returns the command of Run (one lane) or Run race (all lanes).

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/event/command.h"
 #include "engine/event/option_info.h"
 
 namespace engine {
@@ -122,6 +123,12 @@ struct CatalogPrompt {
   bool is_message = false;  // a message to an assistant; false: a text to be continued
 };
 
+/// The prompts of a file.
+struct CatalogPromptFile {
+  std::vector<engine::SetPrompt> prompts;
+  std::string unusable;  // why it cannot be used; empty if it can
+};
+
 /// A task with questions for a chain or a tree of thoughts.
 struct CatalogTask {
   std::string name;          // "arith", as commands take it
@@ -174,6 +181,8 @@ struct Catalog {
   /// Describes a tree that is the value of a decoder's option; called every frame. May be empty.
   std::function<TreeNote(const std::string& decoder, const CatalogOption&, const std::string&)>
       tree;
+  /// Reads a prompt file. May be empty.
+  std::function<CatalogPromptFile(const std::string& path)> read_prompts;
   /// Simulates a recorded schedule. May be empty.
   std::function<engine::SimulatedSchedule(const engine::Schedule&, const engine::SimulatedStages&)>
       simulate;

@@ -27,6 +27,7 @@ namespace ui {
   panel(kLanesPanel)           \
   panel(kGanttPanel)           \
   panel(kSchedulePanel)        \
+  panel(kPromptsPanel)         \
   panel(kLogPanel)             \
   panel(kDifferencePanel)      \
   panel(kNumbersPanel)         \

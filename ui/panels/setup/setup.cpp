@@ -363,6 +363,21 @@ void reasoning_part(Context& context) {
   form.mode == SetupMode::Tree ? tree_sampling_part(form) : chain_sampling_part(form);
 }
 
+// Draws the choice of a file whose prompts are raced in turn.
+void prompt_file_part(Context& context) {
+  SetupForm& form = context.form;
+  file_row("prompt file", "prompt_file", "none", form.prompt_file,
+           "race all prompts of a file in turn, instead of the one above: a line {\"id\", "
+           "\"prompt\", \"task\"} each, as `decoscope compare --prompt-file` takes it; the panel "
+           "Prompts lists the results");
+  read_prompt_file(form, context.catalog);
+  if (form.prompt_file.empty() || !why_no_file(form.prompt_file).empty()) return;
+  if (form.prompt_file_error.empty())
+    wrapped(prompts_words(form.prompts), theme().text);
+  else
+    wrapped(form.prompt_file_error, theme().warn);
+}
+
 void prompt_part(Context& context) {
   SetupForm& form = context.form;
   ImGui::AlignTextToFramePadding();
@@ -374,12 +389,16 @@ void prompt_part(Context& context) {
     if (button("Choose...")) ImGui::OpenPopup("prompts");
     *width = ImGui::GetItemRectSize().x;
   }
+  const bool is_idle = context.compare && !form.prompt_file.empty();
+  ImGui::BeginDisabled(is_idle);
   ImGui::PushFont(fonts().mono, kMonoSize);
-  if (text_area("##prompt", form.prompt, {-FLT_MIN, px(112)})) {
+  if (text_area("##prompt", form.prompt, {-FLT_MIN, px(is_idle ? 40.0f : 112.0f)})) {
     form.prompt_id.clear();
     form.prompt_error.clear();
   }
   ImGui::PopFont();
+  ImGui::EndDisabled();
+  if (context.compare) prompt_file_part(context);
   if (!form.prompt_error.empty()) wrapped(form.prompt_error, theme().bad);
   setup_chat_part(context);
   if (!ImGui::BeginPopup("prompts")) return;

@@ -1,0 +1,200 @@
+// Sets of prompts: results by hand, the panel Prompts, and the prompt file in Setup.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/event/timeline/timeline.h"
+#include "tests/support/files.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/replay.h"
+#include "tests/ui/support/set_stream.h"
+#include "ui/files/setup_form.h"
+#include "ui/panels/results/prompts.h"
+#include "ui/prepare/sets/prompt_results.h"
+
+namespace ui {
+namespace {
+
+using namespace engine;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+PromptResult result(int prompt, int lane, std::optional<double> speedup, const char* task = "") {
+  return {.prompt = prompt,
+          .lane = lane,
+          .prompt_id = "p" + std::to_string(prompt),
+          .task = task,
+          .decoder = lane == 0 ? "ar" : "jacobi",
+          .speedup = speedup};
+}
+
+TEST(PromptResults, a_task_has_the_geometric_mean_and_sums) {
+  PromptResult a = result(0, 1, 2, "kb"), b = result(1, 1, 8, "kb"), c = result(2, 1, {}, "kb"),
+               d = result(3, 1, 1, "arith");
+  a.tokens = 10, a.steps = 5, a.accepted = 3, a.rejected = 1, a.is_compared = true;
+  b.tokens = 20, b.steps = 5, b.accepted = 0, b.rejected = 4, b.is_compared = true;
+  b.first_difference = 7;
+  const auto tasks = task_results({a, b, c, d});
+  ASSERT_EQ(tasks.size(), 3u);
+  EXPECT_EQ(tasks[0].task, "kb");
+  EXPECT_EQ(tasks[0].n_prompts, 3);
+  EXPECT_DOUBLE_EQ(*tasks[0].speedup, 4);            // sqrt(2 * 8)
+  EXPECT_DOUBLE_EQ(*tasks[0].tokens_per_step(), 3);  // 30 / 10
+  EXPECT_DOUBLE_EQ(*tasks[0].acceptance(), 0.375);   // 3 / 8
+  EXPECT_EQ(difference_words(tasks[0]), "1 of 2 identical");
+  EXPECT_EQ(tasks[1].task, "arith");
+  EXPECT_FALSE(tasks[1].acceptance());
+  EXPECT_EQ(difference_words(tasks[1]), "-");
+  EXPECT_EQ(tasks[2].task, "all");
+  EXPECT_NEAR(*tasks[2].speedup, 2.5198421, 1e-6);  // 16 ^ (1 / 3)
+}
+
+TEST(PromptResults, one_task_has_no_line_for_all) {
+  EXPECT_EQ(task_results({result(0, 0, 1), result(0, 1, 2), result(1, 1, 2)}).size(), 2u);
+}
+
+TEST(PromptResults, rows_are_sorted_with_undefined_values_last) {
+  std::vector<PromptResult> rows{result(0, 1, 2), result(1, 1, {}), result(2, 1, 3),
+                                 result(3, 1, 1)};
+  const auto order = [&] {
+    std::vector<int> prompts;
+    for (const PromptResult& row : rows) prompts.push_back(row.prompt);
+    return prompts;
+  };
+  sort_results(rows, ResultColumn::Speedup, true);
+  EXPECT_THAT(order(), ElementsAre(2, 0, 3, 1));
+  sort_results(rows, ResultColumn::Speedup, false);
+  EXPECT_THAT(order(), ElementsAre(3, 0, 2, 1));
+  sort_results(rows, ResultColumn::Name, false);
+  EXPECT_THAT(order(), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(PromptResults, a_set_gives_a_row_for_each_prompt_and_lane) {
+  Timeline timeline;
+  for (const Event& event :
+       streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_prompts = 3, .n_repeats = 2}))
+    timeline.apply(event);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  EXPECT_EQ(listed_set(timeline, 0), 1u);
+  const auto rows = prompt_results(timeline, 1);
+  ASSERT_EQ(rows.size(), 6u);
+  EXPECT_EQ(rows[3].prompt_id, "p1");
+  EXPECT_EQ(rows[3].task, "odd");
+  EXPECT_EQ(rows[3].decoder, "jacobi");
+  EXPECT_EQ(rows[3].race, 3u) << "the first repeat of prompt 1";
+  EXPECT_EQ(rows[3].tokens, 2 * 40);
+  const double first = *timeline.speedup(*timeline.run(rows[3].run)),
+               second = *timeline.speedup(*timeline.run(rows[3].run + 2));
+  EXPECT_DOUBLE_EQ(*rows[3].speedup, (first + second) / 2) << "the median of two repeats";
+  EXPECT_EQ(difference_words(rows[3]), "identical");
+  EXPECT_DOUBLE_EQ(*rows[2].speedup, 1) << "AR against itself";
+  const auto lanes = scatter_of(rows);
+  ASSERT_EQ(lanes.size(), 1u) << "AR proposes nothing";
+  EXPECT_THAT(lanes[0].rows, ElementsAre(1u, 3u, 5u));
+  EXPECT_DOUBLE_EQ(lanes[0].acceptance_percent[0], 100 * *rows[1].acceptance());
+  EXPECT_EQ(task_results(rows).size(), 6u) << "even, odd and all, in two lanes";
+  EXPECT_TRUE(prompt_results(timeline, 2).empty());
+}
+
+TEST(Prompts, repeats_alone_have_no_such_panel) {
+  DrawnWindow window;
+  window.shell.show(Screen::Compare);
+  window.shell.take(streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_repeats = 2}));
+  EXPECT_THAT(window.said(), Not(HasSubstr("Prompts")));
+}
+
+TEST(Prompts, the_panel_appears_with_a_set_of_prompts) {
+  DrawnWindow window;
+  window.shell.show(Screen::Compare);
+  window.shell.take(streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_prompts = 3}));
+  EXPECT_THAT(window.said(),
+              AllOf(HasSubstr("Prompts"), HasSubstr("against AR"), HasSubstr("prompt 3 of 3")));
+  window.shell.state<PromptsView>().show = PromptsView::Show::Tasks;
+  EXPECT_THAT(window.said(), AllOf(HasSubstr("even, 2"), HasSubstr("2 of 2 identical")));
+}
+
+// Returns a catalog whose prompt files have three prompts.
+Catalog catalog_with_files() {
+  Catalog catalog = streams::catalog();
+  catalog.read_prompts = [](const std::string& path) -> CatalogPromptFile {
+    if (path.ends_with("broken.jsonl")) return {.prompts = {}, .unusable = path + ":1: not JSON"};
+    return {.prompts = {{"a", "one", "kb"}, {"b", "two", "arith"}, {"c", "three", "kb"}}};
+  };
+  return catalog;
+}
+
+TEST(Prompts, a_file_gives_the_command_its_prompts) {
+  const test::Folder folder;
+  std::ofstream(folder / "set.jsonl") << "x";
+  std::ofstream(folder / "broken.jsonl") << "x";
+  const Catalog catalog = catalog_with_files();
+  SetupForm form = first_form(catalog, "");
+  form.prompt.clear();
+  form.prompt_file = folder / "set.jsonl";
+  read_prompt_file(form, catalog);
+  EXPECT_EQ(prompts_words(form.prompts), "3 prompts: kb 2, arith 1");
+  EXPECT_EQ(why_not(form, catalog, true), "");
+  EXPECT_EQ(why_not(form, catalog, false), "The prompt is empty.") << "Live decodes one prompt";
+  EXPECT_EQ(command_of(form, true).prompts.size(), 3u);
+  EXPECT_TRUE(command_of(form, false).prompts.empty());
+  form.prompt_file = folder / "broken.jsonl";
+  read_prompt_file(form, catalog);
+  EXPECT_THAT(why_not(form, catalog, true), HasSubstr("not JSON"));
+  form.prompt_file = folder / "missing.jsonl";
+  read_prompt_file(form, catalog);
+  EXPECT_THAT(why_not(form, catalog, true), HasSubstr("does not exist"));
+  form.prompt_file.clear();
+  read_prompt_file(form, catalog);
+  EXPECT_EQ(why_not(form, catalog, true), "The prompt is empty.");
+}
+
+TEST(Prompts, a_file_is_chosen_raced_and_listed) {
+  const test::Folder folder;
+  std::ofstream(folder / "set.jsonl") << "x";
+  const std::string path = folder / "set.jsonl";
+  scripted::play(
+      "prompts",
+      [&](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        Shell& shell = *stage.shell;
+        shell.show(Screen::Compare);
+        ctx->Yield(4);
+        ctx->ItemInputValue("//Setup###compare.setup/prompt_file/##path", path.c_str());
+        ctx->Yield(2);
+        ctx->ItemClick("//##top/###run");
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK_EQ(stage.replay->started.prompts.size(), std::size_t{3});
+        IM_CHECK_EQ(stage.replay->started.prompts[1].task, std::string("arith"));
+      },
+      {}, catalog_with_files());
+}
+
+TEST(Prompts, a_row_shows_its_race_and_a_column_sorts) {
+  scripted::play("rows", [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+    Shell& shell = *stage.shell;
+    shell.show(Screen::Compare);
+    ctx->Yield(4);
+    shell.take(streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_prompts = 3}));
+    ctx->Yield(6);
+    IM_CHECK_EQ(shell.selection().race, 3u);
+    ctx->SetRef("//Prompts###compare.prompts");
+    ctx->ItemClick("**/$$1/###prompt");  // prompt p0 in lane B
+    ctx->Yield(3);
+    IM_CHECK_EQ(shell.selection().race, 1u);
+    IM_CHECK_EQ(shell.selection().run, 2u);
+    ctx->ItemClick("**/$$1/###prompt");
+    const auto first = [&] { return shell.state<PromptsView>().sorted.front(); };
+    IM_CHECK_EQ(first().decoder, std::string("ar"));
+    ctx->TableClickHeader("prompts", "speedup");
+    ctx->Yield(3);
+    IM_CHECK_EQ(first().decoder, std::string("jacobi"));
+    shell.state<PromptsView>().show = PromptsView::Show::Scatter;
+    ctx->Yield(3);
+  });
+}
+
+}  // namespace
+}  // namespace ui

@@ -1,0 +1,83 @@
+// The results of a set of prompts: each prompt in each lane, and each task in each lane.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/event/event.h"
+
+namespace engine {
+class Timeline;
+struct RunRecord;
+}  // namespace engine
+
+namespace ui {
+
+/// A prompt in one lane, over its repeats. Only runs that ended by themselves count.
+struct PromptResult {
+  std::uint32_t race = 0;  // the first race of the prompt
+  engine::RunId run = 0;   // the lane's run in it
+  int prompt = 0, lane = 0;
+  std::string prompt_id, task, decoder;
+  std::optional<double> speedup;  // median over the repeats
+  std::int64_t tokens = 0, steps = 0, accepted = 0, rejected = 0;
+  bool is_compared = false;
+  int first_difference = -1;  // index of the first token that differs from plain decoding; -1: none
+
+  std::optional<double> tokens_per_step() const;  // tokens / steps
+  std::optional<double> acceptance() const;       // accepted / (accepted + rejected)
+};
+
+/// A task in one lane: its prompts together.
+struct TaskResult {
+  std::string task, decoder;  // an empty task: of prompts without one
+  int lane = 0, n_prompts = 0;
+  std::optional<double> speedup;  // geometric mean over the prompts that have one
+  std::int64_t tokens = 0, steps = 0, accepted = 0, rejected = 0;
+  int n_identical = 0, n_compared = 0;
+
+  std::optional<double> tokens_per_step() const;  // tokens / steps
+  std::optional<double> acceptance() const;       // accepted / (accepted + rejected)
+};
+
+/// Returns the number of the set whose prompts the window lists: that of the race shown, else the newest one with several prompts; 0: none.
+std::uint32_t listed_set(const engine::Timeline& timeline, std::uint32_t shown_race);
+
+/// Computes the results of a set, by prompt and lane.
+std::vector<PromptResult> prompt_results(const engine::Timeline& timeline, std::uint32_t set);
+/// Sums them by task and lane, in the order in which tasks and lanes occur; with several tasks, all of them together come last, as task "all".
+std::vector<TaskResult> task_results(const std::vector<PromptResult>& prompts);
+
+/// A column of the tables.
+enum class ResultColumn : std::uint8_t {
+  Name,
+  Task,
+  Lane,
+  Speedup,
+  TokensPerStep,
+  Acceptance,
+  Difference
+};
+/// Sorts by a column; equal rows keep their order, and undefined values come last.
+void sort_results(std::vector<PromptResult>& rows, ResultColumn by, bool descending);
+/// The same for tasks; Name and Task are the task.
+void sort_results(std::vector<TaskResult>& rows, ResultColumn by, bool descending);
+
+/// The points of a lane in the scatter of speed-up against acceptance: its prompts that have both.
+struct ScatterLane {
+  int lane = 0;
+  std::string decoder;
+  std::vector<double> acceptance_percent, speedup;
+  std::vector<std::size_t> rows;  // [points] index of the prompt's row
+};
+/// Returns the lanes that have points.
+std::vector<ScatterLane> scatter_of(const std::vector<PromptResult>& prompts);
+
+/// Returns "identical", "differs at 12", or "-" if the run was not compared.
+std::string difference_words(const PromptResult& row);
+/// Returns "9 of 10 identical", or "-" if no run was compared.
+std::string difference_words(const TaskResult& row);
+
+}  // namespace ui
