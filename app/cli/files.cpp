@@ -461,6 +461,13 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
   convert->add_option("--seconds", p.trace.seconds, "of an animation by time: its length")
       ->check(CLI::Range(1.0, 120.0))
       ->capture_default_str();
+  convert
+      ->add_option("--clock", p.trace.clock,
+                   "wall: times since the run began, with waits (default of a trace); compute: the "
+                   "run's own compute, so that all lanes of a race begin together (default of an "
+                   "animation, for its timeline)")
+      ->check(CLI::IsMember({"wall", "compute"}))
+      ->type_name("CLOCK");
   convert->add_option("--panel", p.trace.panel, "of an animation: this panel only")
       ->type_name("NAME");
   add_size_option(*convert, p.trace.width, p.trace.height, "1280x720");

@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/spread.h"
+#include "engine/base/measure/machine_load.h"
+#include "engine/base/measure/spread.h"
 #include "engine/base/table.h"
 
 namespace app {
@@ -53,20 +54,19 @@ std::string known_words(double value, const char* format) {
 }  // namespace
 
 void LoadOverTime::begin() {
-  begun_ = engine::processor_ticks();
+  const engine::ProcessorTicks now = engine::processor_ticks();
+  begun_total_ = now.total, begun_stolen_ = now.stolen;
 }
 
 void LoadOverTime::end() {
   const engine::ProcessorTicks now = engine::processor_ticks();
-  if (begun_.total >= 0 && now.total >= begun_.total) {
-    sum_.total += now.total - begun_.total;
-    sum_.stolen += now.stolen - begun_.stolen;
-  }
+  if (begun_total_ >= 0 && now.total >= begun_total_)
+    total_ += now.total - begun_total_, stolen_ += now.stolen - begun_stolen_;
   if (const double load = engine::load_average(); load >= 0) sum_of_loads_ += load, n_++;
 }
 
 double LoadOverTime::stolen_percent() const {
-  return engine::stolen_percent({0, 0}, sum_);
+  return engine::stolen_percent({0, 0}, {total_, stolen_});
 }
 
 double LoadOverTime::load_average() const {
@@ -100,9 +100,10 @@ std::string repeats_table(const std::vector<RepeatedLane>& lanes) {
       {"decoder", "tokens/s", "ms/step", "tokens/step", "speedup", "stolen", "load"}};
   for (const RepeatedLane& lane : lanes) {
     const Spreads all = spreads_of(lane);
-    rows.push_back({lane.name, spread_words(all.tokens_per_second, 1), spread_words(all.step_ms, 2),
-                    spread_words(all.tokens_per_step, 2), spread_words(all.speedup, 2),
-                    known_words(lane.stolen_percent, "{:.1f} %"),
+    const int digits = all.tokens_per_second.median >= 1000 ? 0 : 1;
+    rows.push_back({lane.name, spread_words(all.tokens_per_second, digits),
+                    spread_words(all.step_ms, 2), spread_words(all.tokens_per_step, 2),
+                    spread_words(all.speedup, 2), known_words(lane.stolen_percent, "{:.1f} %"),
                     known_words(lane.load_average, "{:.1f}")});
   }
   return fmt::format("median of {} repeats (q1 to q3)\n", lanes.front().repeats.size()) +

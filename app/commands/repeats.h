@@ -2,12 +2,11 @@
 // machine while the lane ran.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
-
-#include "engine/base/machine_load.h"
 
 namespace app {
 
@@ -29,7 +28,9 @@ class LoadOverTime {
   double load_average() const;
 
  private:
-  engine::ProcessorTicks begun_, sum_{0, 0};
+  // clock ticks of all processors; -1: unknown
+  std::int64_t begun_total_ = -1, begun_stolen_ = -1;
+  std::int64_t total_ = 0, stolen_ = 0;
   double sum_of_loads_ = 0;
   int n_ = 0;
 };

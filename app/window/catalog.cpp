@@ -23,6 +23,7 @@
 #include "engine/seed/simulate_schedule.h"
 #include "engine/store/memory_plan.h"
 #include "kernels/error.h"
+#include "ui/files/prompt_file.h"
 #include "ui/shell/catalog.h"
 
 namespace app {

@@ -180,6 +180,7 @@ int window(const WindowCommandOptions& options) {
   window_options.first_step = animation.first_step;
   window_options.last_step = animation.last_step;
   window_options.run = animation.run;
+  window_options.wall_clock = animation.clock == "wall";
   std::string written;
   window_options.hooks.animation_written = [&](const std::string& path, const std::string& words) {
     written = path;

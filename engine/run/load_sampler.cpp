@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/base/measure/machine_load.h"
 #include "engine/event/clock.h"
 #include "kernels/cuda/monitor/gpu_monitor.h"
 
@@ -54,7 +55,8 @@ void LoadSampler::end(Nanoseconds own_compute) {
 }
 
 LoadSampler::Counters LoadSampler::counters(Nanoseconds own_compute) const {
-  Counters now{now_ns(), process_cpu_ns(), own_compute, {}, processor_ticks()};
+  const ProcessorTicks ticks = processor_ticks();
+  Counters now{now_ns(), process_cpu_ns(), own_compute, {}, ticks.total, ticks.stolen};
   for (const kernels::Device* device : {&device_, beside_}) {
     for (int thread = 0; device && thread < device->n_threads(); thread++)
       now.thread_busy_ns.push_back(device->busy_ns(thread));
@@ -86,7 +88,8 @@ void LoadSampler::emit(Nanoseconds own_compute) {
     sample.thread_busy_percent.push_back(percent(now.thread_busy_ns[i] - before.thread_busy_ns[i]));
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) sample.memory_bytes = usage.ru_maxrss * 1024LL;
-  sample.stolen_percent = stolen_percent(before.ticks, now.ticks);
+  sample.stolen_percent =
+      stolen_percent({before.ticks, before.stolen_ticks}, {now.ticks, now.stolen_ticks});
   sample.load_average = load_average();
   emitted_ = true;
   events_.push(std::move(sample));

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/base/machine_load.h"
 #include "engine/event/queue.h"
 #include "kernels/device.h"
 
@@ -36,7 +35,7 @@ class LoadSampler {
     std::int64_t process_cpu_ns = 0;
     Nanoseconds own_compute = 0;
     std::vector<std::int64_t> thread_busy_ns;
-    ProcessorTicks ticks;
+    std::int64_t ticks = -1, stolen_ticks = -1;  // of the machine's processors; -1: unknown
   };
 
   Counters counters(Nanoseconds own_compute) const;

@@ -409,8 +409,9 @@ class Rules {
     at_ = -1;
     if (trace.array_form) problem("pd1-form", "expected the object form");
     const auto clock = trace.metadata.find("clock");
-    if (clock == trace.metadata.end() || clock->second.text != "engine_steady") {
-      problem("pd1-metadata", "expected \"clock\":\"engine_steady\"");
+    const std::string text = clock == trace.metadata.end() ? "" : clock->second.text;
+    if (text != "engine_steady" && text != "own_compute") {
+      problem("pd1-metadata", "expected \"clock\":\"engine_steady\" or \"own_compute\"");
     }
     const auto n_stated = trace.metadata.find("events");
     if (n_stated != trace.metadata.end() &&

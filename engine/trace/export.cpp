@@ -58,7 +58,8 @@ void write_runs(const Timeline& timeline,
     };
     write_run(timeline, run, options, pid, report, writer, progress);
   }
-  if (!options.run && selects_all_steps(options)) write_schedule(timeline, pid + 1, report, writer);
+  if (!options.run && selects_all_steps(options) && !options.own_compute)
+    write_schedule(timeline, pid + 1, report, writer);
   writer.finish();
 }
 
@@ -149,11 +150,12 @@ TraceReport write_trace(const Timeline& timeline,
                         const std::function<void(std::string_view)>& write) {
   check_selection(timeline, options);
   TraceReport report;
+  const char* clock = options.own_compute ? "own_compute" : "engine_steady";
   std::unique_ptr<TraceWriter> writer;
   if (options.format == TraceFormat::Perfetto)
-    writer = std::make_unique<PerfettoWriter>(report, write);
+    writer = std::make_unique<PerfettoWriter>(report, clock, write);
   else
-    writer = std::make_unique<JsonTraceWriter>(report, write);
+    writer = std::make_unique<JsonTraceWriter>(report, clock, write);
   write_runs(timeline, options, report, *writer);
   for (const RunRecord& run : timeline.runs()) {
     if (options.run && *options.run != run.id()) continue;

@@ -31,8 +31,10 @@ std::string event_json(const TraceItem& item, int pid, int tid) {
 
 }  // namespace
 
-JsonTraceWriter::JsonTraceWriter(TraceReport& report, std::function<void(std::string_view)> write)
-    : TraceWriter(report), write_(std::move(write)) {
+JsonTraceWriter::JsonTraceWriter(TraceReport& report,
+                                 const char* clock,
+                                 std::function<void(std::string_view)> write)
+    : TraceWriter(report), clock_(clock), write_(std::move(write)) {
   write_("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
 }
 
@@ -76,9 +78,9 @@ void JsonTraceWriter::finish() {
   if (!has_process_) put_name(1, 1, "process_name", "\"name\":\"no run\"");
   write_(
       fmt::format("\n],\"metadata\":{{\"profile\":\"PD-1\",\"app\":\"decoscope\","
-                  "\"app_version\":{},\"clock\":\"engine_steady\",\"nudged_times\":{},"
+                  "\"app_version\":{},\"clock\":\"{}\",\"nudged_times\":{},"
                   "\"left_out\":{},\"events\":{},{}\"runs\":[{}]}}}}\n",
-                  json_quoted(program_version()), report().n_nudges, report().n_left_out,
+                  json_quoted(program_version()), clock_, report().n_nudges, report().n_left_out,
                   report().n_events, only_, runs_));
 }
 

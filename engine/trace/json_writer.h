@@ -12,8 +12,11 @@ namespace engine {
 /// Writes the text of the trace in parts.
 class JsonTraceWriter final : public TraceWriter {
  public:
+  /// @param clock  the name of the clock of all times
   /// @param write  receives the parts
-  JsonTraceWriter(TraceReport& report, std::function<void(std::string_view)> write);
+  JsonTraceWriter(TraceReport& report,
+                  const char* clock,
+                  std::function<void(std::string_view)> write);
 
   void process(int pid, const std::string& title) override;
   void lane(int pid, int tid, int place, const std::string& name) override;
@@ -27,6 +30,7 @@ class JsonTraceWriter final : public TraceWriter {
   /// Writes a metadata event of a process or lane: its name or its sort index.
   void put_name(int pid, int tid, const char* what, const std::string& args);
 
+  const char* clock_;
   std::function<void(std::string_view)> write_;
   std::string runs_, only_;  // entries of the metadata
   bool has_process_ = false;

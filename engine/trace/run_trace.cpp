@@ -84,9 +84,10 @@ class RunTrace {
         run_(run),
         options_(options),
         pid_(pid),
+        clock_(options.own_compute ? Clock::Compute : Clock::Wall),
         progress_(std::move(progress)) {
     add_phases();
-    lane(kQueueTid) = waits_of(run);
+    if (clock_ == Clock::Wall) lane(kQueueTid) = waits_of(run);
     std::size_t n = 0;
     for (const StepRecord& step : run.steps) {
       if (n++ % kReportEvery == 0)
@@ -95,7 +96,7 @@ class RunTrace {
       if (step.complete && id >= options.first_step && id <= options.last_step) add_step(step);
     }
     add_blocks();
-    add_samples();
+    if (clock_ == Clock::Wall) add_samples();
   }
 
   void write(TraceReport& report, TraceWriter& writer) {
@@ -169,10 +170,21 @@ class RunTrace {
 
  private:
   std::vector<TraceItem>& lane(int tid) { return lanes_[static_cast<std::size_t>(tid)]; }
-  Nanoseconds since_start(Nanoseconds t) const { return t - run_.started.t; }
+  /// The time in the trace of a time on the clock.
+  Nanoseconds since_start(Nanoseconds t) const {
+    return clock_ == Clock::Wall ? t - run_.started.t : t;
+  }
+  /// The time in the trace of a wall time within a step.
+  Nanoseconds since_start(const StepRecord& step, Nanoseconds wall) const {
+    if (clock_ == Clock::Wall) return since_start(wall);
+    const StepEnded& e = step.ended;
+    return step.begun.compute +
+           std::clamp<Nanoseconds>(wall - step.begun.t, 0,
+                                   e.propose + e.forward + e.verify + e.commit);
+  }
 
   void add_phases() {
-    for (const Slice& slice : phase_slices(run_, Clock::Wall)) {
+    for (const Slice& slice : phase_slices(run_, clock_)) {
       const std::string name = label_of(run_, LaneKind::Phases, slice);
       if (slice.kind == SliceKind::Failed) {
         lane(kPhasesTid)
@@ -208,7 +220,7 @@ class RunTrace {
 
   void add_step(const StepRecord& step) {
     Slice propose, commit;
-    for (const LaneSlice& part : slices_of(run_, head_of(step), Clock::Wall)) {
+    for (const LaneSlice& part : slices_of(run_, head_of(step), clock_)) {
       if (part.lane == LaneKind::Propose) propose = part.slice;
       if (part.lane == LaneKind::Commit) commit = part.slice;
       lane(tid_of(part.lane))
@@ -226,7 +238,7 @@ class RunTrace {
   void add_draft_forwards(const StepRecord& step) {
     for (std::size_t i = 0; i < step.drafted.forwards.size(); i++) {
       const DraftForward& forward = step.drafted.forwards[i];
-      const Nanoseconds begun = since_start(step.begun.t);
+      const Nanoseconds begun = since_start(step, step.begun.t);
       lane(kDraftTid).push_back({.ts = begun + forward.begun,
                                  .end = begun + forward.ended,
                                  .name = fmt::format("draft forward {}", forward.n_rows),
@@ -364,6 +376,7 @@ class RunTrace {
   void add_blocks() {
     std::vector<TraceItem>& blocks = lane(kBlocksTid);
     std::optional<BlockRefined> last;
+    Nanoseconds last_t = 0;
     const auto end_open = [&](Nanoseconds t) {
       if (!last) return;
       blocks.push_back(
@@ -373,7 +386,7 @@ class RunTrace {
       const StepId id = step.begun.step;
       if (!step.complete || id < options_.first_step || id > options_.last_step) continue;
       for (const BlockRefined& block : step.blocks) {
-        const Nanoseconds t = since_start(block.t);
+        const Nanoseconds t = since_start(step, block.t);
         if (!last || last->block != block.block) {
           end_open(t);
           blocks.push_back({.ph = 'b',
@@ -393,9 +406,10 @@ class RunTrace {
                                               block.first_pos + std::ssize(block.tokens) - 1,
                                               fmt::join(block.tokens, ","))});
         last = block;
+        last_t = t;
       }
     }
-    if (last) end_open(since_start(last->t) + 1);
+    if (last) end_open(last_t + 1);
   }
 
   std::int64_t block_id(const BlockRefined& block) const {
@@ -458,6 +472,7 @@ class RunTrace {
   const RunRecord& run_;
   const TraceOptions& options_;
   int pid_;
+  Clock clock_;
   std::function<void(double)> progress_;
   std::array<std::vector<TraceItem>, kMaxTid + 1> lanes_;
   std::int64_t n_flow_ids_ = 0;

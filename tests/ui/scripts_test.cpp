@@ -346,6 +346,7 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
   const std::string recording = (folder / "race.pdrun").string(),
                     trace = (folder / "trace.json").string(),
                     told = (folder / "with_prompt.json").string(),
+                    equal = (folder / "equal.json").string(),
                     part = (folder / "part.json").string();
   {
     engine::Recorder recorder(recording);
@@ -374,6 +375,12 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     ctx->ItemCheck("//##export/###prompt_text");
     export_now();
     IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
+    ctx->ItemInputValue("//##export/##path", equal.c_str());
+    ctx->ItemCheck("//##export/###equal_compute");
+    export_now();
+    IM_CHECK_NE(contents(equal).find("\"clock\":\"own_compute\""), std::string::npos);
+    IM_CHECK_NE(contents(told).find("\"clock\":\"engine_steady\""), std::string::npos);
+    ctx->ItemUncheck("//##export/###equal_compute");
     ctx->ItemClick("//##export/###cancel_export");
     // A trace of the measured range alone has one run and fewer events. The boxes are cleared when the dialog opens again.
     ctx->KeyPress(ImGuiKey_LeftArrow);

@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/event/run_rules.h"
 #include "engine/event/stop_rules.h"
+#include "ui/files/prompt_file.h"
 #include "ui/shell/catalog.h"
 
 namespace ui {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/command.h"
 #include "engine/event/option_info.h"
 
 namespace engine {
@@ -18,6 +17,8 @@ struct SimulatedStages;
 }  // namespace engine
 
 namespace ui {
+
+struct CatalogPromptFile;  // ui/files/prompt_file.h
 
 /// An option of a decoder.
 using CatalogOption = engine::OptionInfo;
@@ -121,12 +122,6 @@ struct CatalogPrompt {
   std::string title;
   std::string text;
   bool is_message = false;  // a message to an assistant; false: a text to be continued
-};
-
-/// The prompts of a file.
-struct CatalogPromptFile {
-  std::vector<engine::SetPrompt> prompts;
-  std::string unusable;  // why it cannot be used; empty if it can
 };
 
 /// A task with questions for a chain or a tree of thoughts.

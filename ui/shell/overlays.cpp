@@ -266,6 +266,9 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
   options.prompt_text = export_prompt_text_;
   tick("Tables for spreadsheets: no cell is taken for a formula###for_spreadsheets",
        export_for_spreadsheets_);
+  tick("Equal compute: times are each lane's own compute, without waits###equal_compute",
+       export_own_compute_);
+  options.own_compute = export_own_compute_;
   wrapped(export_prompt_text_
               ? "The trace contains the full prompt; everyone who gets the file can read it."
               : "The trace stores only a hash of the prompt. It contains the tokens of the answer.",
@@ -273,7 +276,7 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
 }
 
 void Shell::draw_export_dialog(Context& c) {
-  if (begin_sheet("##export", {px(720), px(456)}, overlay_begins_)) {
+  if (begin_sheet("##export", {px(720), px(486)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
       export_prompt_text_ = export_range_only_ = false;  // the user has to choose these each time

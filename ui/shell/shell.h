@@ -420,7 +420,7 @@ class Shell {
   std::string layout_to_load_;  // by the next frame; empty: none
   int layout_settles_ = 0;      // frames until the layout after the release is compared
   double stops_since_ = -1;     // clock_ when "Save and close" stopped the runs; -1: it did not
-  bool export_prompt_text_ = false, export_range_only_ = false,
+  bool export_prompt_text_ = false, export_range_only_ = false, export_own_compute_ = false,
        export_for_spreadsheets_ = false;  // checkboxes of the dialog
   std::string export_path_, export_said_, save_path_;
   std::string save_folder_;  // folder of the last save in this session; empty: none yet

@@ -26,6 +26,7 @@
 #include "ui/files/offscreen.h"
 #include "ui/files/png.h"
 #include "ui/files/screenshot.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/frame_pace.h"
 #include "ui/shell/shell.h"
@@ -453,6 +454,7 @@ class Loop {
     if (shell_.reads() || ++n_frames_due_ < kFramesToLayOut) return false;
     if (!std::exchange(animation_asked_, true)) {
       if (options_.run > 0) shell_.selection().run = static_cast<engine::RunId>(options_.run);
+      if (options_.wall_clock) shell_.state<TimelineView>().clock = ClockKind::Wall;
       shell_.ask_animation(
           options_.animation, options_.panel, 1,
           shell_.plan_of_steps(options_.animation_plan, options_.first_step, options_.last_step),

@@ -54,6 +54,7 @@ struct WindowOptions {
   AnimationPlan animation_plan;  // its pace; the part is that of the steps
   int first_step = 0, last_step = 0x7FFF'FFFF;  // of the animation
   int run = 0;                                  // the run that is selected; 0: none
+  bool wall_clock = false;  // the timeline of the animation has wall time, not own compute
   std::string panel;           // the panel that the picture shows; empty: the window
   int step = -1;               // the step that is selected; -1: none
   int screenshot_frames = 30;  // frames before the picture; with a race, after its end

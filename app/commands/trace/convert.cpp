@@ -89,6 +89,7 @@ void refuse_part(const std::string& to, const engine::TraceOptions& options) {
   const char* option = options.run                           ? "--run"
                        : !engine::selects_all_steps(options) ? "--first-step or --last-step"
                        : options.prompt_text                 ? "--with-prompt"
+                       : options.own_compute                 ? "--clock"
                                                              : nullptr;
   if (!option || is_trace_name(to)) return;
   throw engine::Error(

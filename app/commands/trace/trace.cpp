@@ -101,6 +101,7 @@ int trace(const TraceOptions& options) {
     if (options.run > 0) convert.trace.run = static_cast<engine::RunId>(options.run);
     convert.trace.first_step = options.first_step;
     convert.trace.last_step = options.last_step;
+    convert.trace.own_compute = options.clock == "compute";
     const std::string out = options.out.empty() ? trace_beside(options.path) : options.out;
     answer = trace_convert(options.path, out, convert);
   }

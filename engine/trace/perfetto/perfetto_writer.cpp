@@ -68,8 +68,10 @@ std::uint64_t flow_id(int pid, std::int64_t id) {
 
 }  // namespace
 
-PerfettoWriter::PerfettoWriter(TraceReport& report, std::function<void(std::string_view)> write)
-    : TraceWriter(report), write_(std::move(write)) {}
+PerfettoWriter::PerfettoWriter(TraceReport& report,
+                               const char* clock,
+                               std::function<void(std::string_view)> write)
+    : TraceWriter(report), clock_(clock), write_(std::move(write)) {}
 
 template <typename Fill>
 void PerfettoWriter::put(Fill fill) {
@@ -127,8 +129,10 @@ void PerfettoWriter::about(int pid, const std::string& object) {
   count_name();
   put_event(0, process_track(pid), perfetto::kInstant, [&](auto& event) {
     event.add_string(EventField::Name, "settings");
-    add_annotations(
-        event, {{"profile", "PD-1"}, {"app", "decoscope"}, {"app_version", program_version()}});
+    add_annotations(event, {{"profile", "PD-1"},
+                            {"app", "decoscope"},
+                            {"app_version", program_version()},
+                            {"clock", clock_}});
     add_annotations(event, Json::parse(object));
   });
 }

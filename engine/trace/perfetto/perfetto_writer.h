@@ -23,8 +23,11 @@ namespace engine {
 /// Writes the bytes of the trace in parts.
 class PerfettoWriter final : public TraceWriter {
  public:
+  /// @param clock  the name of the clock of all times
   /// @param write  receives the parts
-  PerfettoWriter(TraceReport& report, std::function<void(std::string_view)> write);
+  PerfettoWriter(TraceReport& report,
+                 const char* clock,
+                 std::function<void(std::string_view)> write);
 
   void process(int pid, const std::string& title) override;
   void lane(int pid, int tid, int place, const std::string& name) override;
@@ -49,6 +52,7 @@ class PerfettoWriter final : public TraceWriter {
   /// The track of a counter; declares it at its first use.
   std::uint64_t counter_track(int pid, const std::string& name);
 
+  const char* clock_;
   std::function<void(std::string_view)> write_;
   std::string bytes_;  // of the last packet; kept for its memory
   bool is_empty_ = true;

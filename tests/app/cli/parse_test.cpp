@@ -437,6 +437,9 @@ TEST(CommandLine, an_animation_gets_its_pace_and_size) {
   EXPECT_THROW(parse({"trace", "convert", "a.pdrun", "a.gif", "--ms-per-step", "5"}),
                kernels::Error);
   EXPECT_THROW(parse({"trace", "convert", "a.pdrun", "a.gif", "--seconds", "0"}), kernels::Error);
+  parse({"trace", "convert", "a.pdrun", "--clock", "compute"});
+  EXPECT_EQ(trace_options->clock, "compute");
+  EXPECT_THROW(parse({"trace", "convert", "a.pdrun", "--clock", "cpu"}), kernels::Error);
 }
 
 TEST(Processor, one_without_avx2_is_refused_by_name) {

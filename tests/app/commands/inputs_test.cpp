@@ -64,6 +64,7 @@ TEST_F(CliInputs, steps_missing_from_a_recording_are_refused) {
     refused(to + " --run 1", 2, "--run applies only to a trace");
     refused(to + " --first-step 2", 2, "--first-step or --last-step applies only to a trace");
     refused(to + " --with-prompt", 2, "--with-prompt applies only to a trace");
+    refused(to + " --clock compute", 2, "--clock applies only to a trace");
   }
   EXPECT_EQ(run(convert + " --first-step 3 --last-step 1000").code, 0);
 }

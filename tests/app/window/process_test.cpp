@@ -87,7 +87,7 @@ TEST(WindowProcess, trace_convert_writes_animations) {
     const std::string out = folder / name;
     const std::vector<std::string> arguments{"trace",         "convert", kRace,         out,
                                              "--panel",       "lanes",   "--last-step", "5",
-                                             "--ms-per-step", "100"};
+                                             "--ms-per-step", "100",     "--clock",     "wall"};
     const ProgramEnd end = end_of(arguments, folder / "");
     ASSERT_EQ(end.code, 0) << end.err;
     EXPECT_NE(end.out.find("wrote " + out + ": "), std::string::npos) << end.out;

@@ -82,7 +82,7 @@ TEST_F(RaceSets, a_set_without_a_readable_prompt_fails_once) {
   commands.push(start);
   ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; }));
   EXPECT_TRUE(timeline.runs().empty());
-  commands.push(race({"ar"}));  // the engine goes on
+  commands.push(race({"ar"}));  // the engine still works
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
   EXPECT_EQ(timeline.runs()[0].started.place.set, 0u);
 }

@@ -97,7 +97,7 @@ def check(trace):
         check_async(place, [e for e in lane if e["ph"] in "be"])
     check_flows(lanes, flows)
     meta = trace["metadata"]
-    rule(meta["profile"] == "PD-1" and meta["clock"] == "engine_steady", "metadata: profile, clock")
+    rule(meta["profile"] == "PD-1" and meta["clock"] in ("engine_steady", "own_compute"), "metadata: profile, clock")
     rule(meta["events"] == len(events), f"{len(events)} events, metadata says {meta['events']}")
     for run in meta["runs"]:
         for name in ("method", "parameters", "model", "dtype", "device", "seed", "prompt_hash"):

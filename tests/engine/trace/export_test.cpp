@@ -374,6 +374,35 @@ TEST(TraceExport, each_run_is_a_process_starting_at_zero) {
   EXPECT_THROW(trace_text(timeline, {.run = 3}), Error);
 }
 
+/// The start and end of a slice in us, by its name and step.
+std::pair<double, double> span_of(const std::string& text, const std::string& name, int step) {
+  const nlohmann::json trace = nlohmann::json::parse(text);
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["name"] != name || event["args"].value("step", -1) != step)
+      continue;
+    const double ts = event["ts"], dur = event["dur"];
+    return {ts, ts + dur};
+  }
+  ADD_FAILURE() << name << " of step " << step << " is not in the trace";
+  return {};
+}
+
+TEST(TraceExport, the_compute_clock_has_equal_compute) {
+  const Timeline timeline = timeline_of(tiny_stream());
+  // A step has 1 us propose, 80 us forward, 2 us verify and 0.5 us commit, so step 1 begins at 83.5 us.
+  const std::string compute = trace_text(timeline, {.own_compute = true});
+  EXPECT_EQ(span_of(compute, "forward 3", 0), std::pair(1.0, 81.0));
+  EXPECT_EQ(span_of(compute, "forward 3", 1), std::pair(84.5, 164.5));
+  EXPECT_THAT(compute, HasSubstr(R"("clock":"own_compute")"));
+  EXPECT_THAT(compute, Not(HasSubstr("cpu_busy_percent"))) << "a sample has no such time";
+  EXPECT_THAT(compute, HasSubstr("block converged"));
+  const TraceCheck check = check_trace_text(compute);
+  EXPECT_TRUE(check.ok()) << first_problem(check);
+  const std::string wall = trace_text(timeline);
+  EXPECT_THAT(wall, HasSubstr(R"("clock":"engine_steady")"));
+  EXPECT_GT(span_of(wall, "forward 3", 0).first, 50.0) << "after the prefill";
+}
+
 TEST(TraceExport, a_step_range_is_exported_and_large_traces_warn) {
   const Timeline timeline = timeline_of(test::small_stream());
   const std::string text = trace_text(timeline, {.first_step = 1, .last_step = 2});

@@ -1,7 +1,7 @@
 // Quartiles of repeated measurements, with values computed by hand.
 #include <gtest/gtest.h>
 
-#include "engine/base/spread.h"
+#include "engine/base/measure/spread.h"
 
 namespace engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/base/spread.h"
+#include "engine/base/measure/spread.h"
 
 #include <algorithm>
 #include <cmath>

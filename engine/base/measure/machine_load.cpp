@@ -1,4 +1,4 @@
-#include "engine/base/machine_load.h"
+#include "engine/base/measure/machine_load.h"
 
 #include <array>
 #include <cstdlib>

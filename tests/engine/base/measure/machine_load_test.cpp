@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/base/machine_load.h"
+#include "engine/base/measure/machine_load.h"
 
 namespace engine {
 namespace {
