@@ -58,7 +58,7 @@ std::string why_other_load(const engine::Timeline& timeline,
 
 Figure speedup_of(const engine::Timeline& timeline,
                   const engine::RunRecord& run,
-                  std::size_t n_steps) {
+                  const StepRange& range) {
   Figure f{"speedup",
            "-",
            "compute of plain decoding / compute of this run, same prompt and settings, both "
@@ -67,6 +67,10 @@ Figure speedup_of(const engine::Timeline& timeline,
            Truth::Derived,
            StepSet::All};
   if (run.started.decoder == "ar") f.numbers = "this is the baseline";
+  if (range.first > 0) {
+    f.numbers = "of a whole run only; the figures cover a part of this one";
+    return f;
+  }
   if (!run.queueing.empty())
     f.numbers =
         "the run shared the models with other sequences: compare and generate report the speed of "
@@ -75,7 +79,7 @@ Figure speedup_of(const engine::Timeline& timeline,
   if (!speedup || run.started.decoder == "ar") return f;
   const engine::RunRecord& baseline = *timeline.baseline_of(run);
   f.label = fmt::format("speedup vs run {}", baseline.id());
-  if (n_steps == 0) {
+  if (range.size() == 0) {
     f.numbers = "no step yet";
     return f;
   }
@@ -90,13 +94,21 @@ Figure speedup_of(const engine::Timeline& timeline,
   return f;
 }
 
-Figure median_of(const RunTimes& times, std::size_t n_steps) {
+// Returns the own compute of each step of a range, ms.
+std::vector<float> ms_of(const RunTimes& times, const StepRange& range) {
+  std::vector<float> ms;
+  ms.reserve(range.size());
+  for (std::size_t i = range.first; i < range.end; ++i)
+    ms.push_back(static_cast<float>((times.steps[i].compute1 - times.steps[i].compute0) / 1e6));
+  return ms;
+}
+
+Figure median_of(const RunTimes& times, const StepRange& range) {
   Figure f{"step, median", "-", "median of the own compute per step", "no step yet", Truth::Derived,
            StepSet::Median};
+  const std::size_t n_steps = range.size();
   if (n_steps == 0) return f;
-  std::vector<float> ms(n_steps);
-  for (std::size_t i = 0; i < n_steps; ++i)
-    ms[i] = static_cast<float>((times.steps[i].compute1 - times.steps[i].compute0) / 1e6);
+  std::vector<float> ms = ms_of(times, range);
   std::nth_element(ms.begin(), ms.begin() + n_steps / 2, ms.end());
   const float p50 = ms[n_steps / 2];
   std::nth_element(ms.begin(), ms.begin() + n_steps * 95 / 100, ms.end());
@@ -203,12 +215,11 @@ double own_of(const StepSpan& s) {
 }
 
 // Returns the median of median_of(), ms.
-float median_ms(const RunTimes& times, std::size_t n_steps) {
-  std::vector<float> ms(n_steps);
-  for (std::size_t i = 0; i < n_steps; ++i)
-    ms[i] = static_cast<float>(own_of(times.steps[i]) / 1e6);
-  std::nth_element(ms.begin(), ms.begin() + static_cast<std::ptrdiff_t>(n_steps / 2), ms.end());
-  return ms[n_steps / 2];
+float median_ms(const RunTimes& times, const StepRange& range) {
+  std::vector<float> ms = ms_of(times, range);
+  const auto middle = ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 2);
+  std::nth_element(ms.begin(), middle, ms.end());
+  return *middle;
 }
 
 int bin_of(double ms, const StepHistogram& histogram) {
@@ -218,10 +229,11 @@ int bin_of(double ms, const StepHistogram& histogram) {
 
 template <class Wanted>
 std::vector<engine::StepId> steps_where(const RunTimes& times,
-                                        std::size_t n_steps,
+                                        StepRange range,
                                         const Wanted& wanted) {
   std::vector<engine::StepId> steps;
-  for (std::size_t i = 0; i < std::min(n_steps, times.steps.size()); ++i)
+  range = range.within(times.steps.size());
+  for (std::size_t i = range.first; i < range.end; ++i)
     if (wanted(i, times.steps[i])) steps.push_back(times.steps[i].step);
   return steps;
 }
@@ -239,12 +251,12 @@ const char* step_set_words(StepSet set) {
   return kWords[static_cast<int>(set)];
 }
 
-std::vector<engine::StepId> steps_in_set(const RunTimes& times, std::size_t n_steps, StepSet set) {
-  n_steps = std::min(n_steps, times.steps.size());
-  if (set == StepSet::None || n_steps == 0) return {};
-  const float median = set == StepSet::Median ? median_ms(times, n_steps) : 0;
+std::vector<engine::StepId> steps_in_set(const RunTimes& times, StepRange range, StepSet set) {
+  range = range.within(times.steps.size());
+  if (set == StepSet::None || range.size() == 0) return {};
+  const float median = set == StepSet::Median ? median_ms(times, range) : 0;
   std::vector<engine::StepId> steps =
-      steps_where(times, n_steps, [&](std::size_t i, const StepSpan& s) {
+      steps_where(times, range, [&](std::size_t i, const StepSpan& s) {
         const StepSums &before = times.sums(i), &after = times.sums(i + 1);
         switch (set) {
           case StepSet::Proposed:
@@ -267,17 +279,18 @@ std::vector<engine::StepId> steps_in_set(const RunTimes& times, std::size_t n_st
 }
 
 std::vector<engine::StepId> steps_that_committed(const RunTimes& times,
-                                                 std::size_t n_steps,
+                                                 StepRange range,
                                                  int n_tokens) {
-  return steps_where(times, n_steps,
+  return steps_where(times, range,
                      [n_tokens](std::size_t, const StepSpan& s) { return s.n_tokens == n_tokens; });
 }
 
 std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
-                                            std::size_t n_steps,
+                                            StepRange range,
                                             int place) {
   std::vector<engine::StepId> steps;
-  for (std::size_t i = 0; i < std::min(n_steps, run.steps.size()); ++i) {
+  range = range.within(run.steps.size());
+  for (std::size_t i = range.first; i < range.end; ++i) {
     const engine::StepRecord step = run.steps[i];
     const engine::TokenTree& tree = step.drafted.tree;
     const auto n = std::min<int>(tree.n_rows(), static_cast<int>(step.verified.fate.size()));
@@ -292,11 +305,11 @@ std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
   return steps;
 }
 
-std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, std::size_t n_steps) {
+std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, StepRange range) {
   std::vector<engine::StepId> steps;
   if (times.total.proposed == 0) return steps;
-  for (std::size_t i = std::min(n_steps, times.steps.size());
-       i > 0 && steps.size() < kStepsWithoutAcceptance; --i) {
+  range = range.within(times.steps.size());
+  for (std::size_t i = range.end; i > range.first && steps.size() < kStepsWithoutAcceptance; --i) {
     const StepSpan& step = times.steps[i - 1];
     if (step.n_accepted > 0) return {};
     if (step.n_proposed > 0) steps.push_back(step.step);
@@ -328,11 +341,12 @@ void add_size(Tally& tally, const engine::StepRecord& step) {
 }  // namespace
 
 std::vector<engine::StepId> steps_of_size(const engine::RunRecord& run,
-                                          std::size_t n_steps,
+                                          StepRange range,
                                           int smallest,
                                           int largest) {
   std::vector<engine::StepId> steps;
-  for (std::size_t i = 0; i < std::min(n_steps, run.steps.size()); ++i) {
+  range = range.within(run.steps.size());
+  for (std::size_t i = range.first; i < range.end; ++i) {
     const engine::StepRecord step = run.steps[i];
     const int size = step.drafted.decision.size;
     if (has_size(step) && size >= smallest && size <= largest) steps.push_back(step.begun.step);
@@ -366,10 +380,11 @@ std::vector<SizeRow> size_table(const Tally& tally, std::size_t n_rows) {
   return rows;
 }
 
-void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps) {
-  n_steps = std::min(n_steps, run.steps.size());
-  if (tally.run != run.id() || n_steps < tally.n_steps) tally = Tally{.run = run.id()};
-  for (; tally.n_steps < n_steps; ++tally.n_steps) {
+void advance(Tally& tally, const engine::RunRecord& run, StepRange range) {
+  range = range.within(run.steps.size());
+  if (tally.run != run.id() || range.first != tally.first || range.end < tally.n_steps)
+    tally = Tally{.run = run.id(), .first = range.first, .n_steps = range.first};
+  for (; tally.n_steps < range.end; ++tally.n_steps) {
     const engine::StepRecord& step = run.steps[tally.n_steps];
     add_size(tally, step);
     const std::size_t kept = step.committed.tokens.size();
@@ -392,9 +407,10 @@ void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps) {
 Numbers numbers_of(const engine::Timeline& timeline,
                    const engine::RunRecord& run,
                    const RunTimes& times,
-                   std::size_t n_steps) {
-  n_steps = std::min(n_steps, times.steps.size());
-  const StepSums& sums = times.sums(n_steps);
+                   StepRange range) {
+  range = range.within(times.steps.size());
+  const std::size_t n_steps = range.size();
+  const StepSums sums = times.sums(range);
   Numbers numbers;
   numbers.tokens_per_second = {
       "tokens / s",
@@ -409,21 +425,18 @@ Numbers numbers_of(const engine::Timeline& timeline,
                              fmt::format("{} / {}", sums.tokens, n_steps),
                              Truth::Derived,
                              StepSet::All};
-  numbers.speedup = speedup_of(timeline, run, n_steps);
-  numbers.step_median = median_of(times, n_steps);
+  numbers.speedup = speedup_of(timeline, run, range);
+  numbers.step_median = median_of(times, range);
   add_more(numbers, run, sums, n_steps);
   add_window_hits(numbers, run);
   add_chosen_sizes(numbers, run);
   return numbers;
 }
 
-std::vector<float> series_of(const RunTimes& times,
-                             std::size_t n_steps,
-                             Series series,
-                             std::size_t n) {
+std::vector<float> series_of(const RunTimes& times, StepRange range, Series series, std::size_t n) {
   std::vector<float> values;
-  n_steps = std::min(n_steps, times.steps.size());
-  for (std::size_t i = n_steps > n ? n_steps - n : 0; i < n_steps; ++i) {
+  range = range.within(times.steps.size());
+  for (std::size_t i = range.size() > n ? range.end - n : range.first; i < range.end; ++i) {
     const StepSpan& s = times.steps[i];
     const double own = s.compute1 - s.compute0;
     if (series == Series::StepMs) values.push_back(static_cast<float>(own / 1e6));
@@ -439,13 +452,14 @@ std::vector<float> series_of(const RunTimes& times,
   return values;
 }
 
-StepHistogram step_histogram(const RunTimes& times, std::size_t n_steps, int n_bins) {
+StepHistogram step_histogram(const RunTimes& times, StepRange range, int n_bins) {
   StepHistogram h;
-  n_steps = std::min(n_steps, times.steps.size());
+  range = range.within(times.steps.size());
+  const std::size_t n_steps = range.size();
   if (n_steps == 0 || n_bins < 1) return h;
-  std::vector<double> ms(n_steps);
-  for (std::size_t i = 0; i < n_steps; ++i)
-    ms[i] = (times.steps[i].compute1 - times.steps[i].compute0) / 1e6;
+  std::vector<double> ms;
+  for (std::size_t i = range.first; i < range.end; ++i)
+    ms.push_back((times.steps[i].compute1 - times.steps[i].compute0) / 1e6);
   std::vector<double> sorted = ms;
   std::nth_element(sorted.begin(), sorted.begin() + (n_steps - 1) * 99 / 100, sorted.end());
   h.top_ms = std::max(1e-6, sorted[(n_steps - 1) * 99 / 100] * 1.25);
@@ -455,10 +469,10 @@ StepHistogram step_histogram(const RunTimes& times, std::size_t n_steps, int n_b
 }
 
 std::vector<engine::StepId> steps_in_bin(const RunTimes& times,
-                                         std::size_t n_steps,
+                                         StepRange range,
                                          const StepHistogram& histogram,
                                          int bin) {
-  return steps_where(times, n_steps, [&](std::size_t, const StepSpan& s) {
+  return steps_where(times, range, [&](std::size_t, const StepSpan& s) {
     return bin_of(own_of(s) / 1e6, histogram) == bin;
   });
 }

@@ -17,24 +17,25 @@ struct RunRecord;
 namespace ui {
 
 struct RunTimes;
+struct StepRange;
 struct Tally;
 
-/// Returns the ids of the steps in `set`, among the first `n_steps`; oldest first.
-std::vector<engine::StepId> steps_in_set(const RunTimes& times, std::size_t n_steps, StepSet set);
+/// Returns the ids of the steps in `set`, among `range`; oldest first.
+std::vector<engine::StepId> steps_in_set(const RunTimes& times, StepRange range, StepSet set);
 /// Returns the property that the steps of a set share, as a predicate: "proposed tokens".
 const char* step_set_words(StepSet set);
 /// Returns the steps that committed exactly `n_tokens` tokens.
 std::vector<engine::StepId> steps_that_committed(const RunTimes& times,
-                                                 std::size_t n_steps,
+                                                 StepRange range,
                                                  int n_tokens);
 /// Returns the steps that accepted or rejected a proposal at distance `place` from the prefix; 1 is the next position.
 std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
-                                            std::size_t n_steps,
+                                            StepRange range,
                                             int place);
 
 /// Returns the steps for which the decoder chose a size from `smallest` to `largest`.
 std::vector<engine::StepId> steps_of_size(const engine::RunRecord& run,
-                                          std::size_t n_steps,
+                                          StepRange range,
                                           int smallest,
                                           int largest);
 
@@ -53,7 +54,7 @@ std::vector<SizeRow> size_table(const Tally& tally, std::size_t n_rows);
 inline constexpr std::size_t kStepsWithoutAcceptance = 20;
 /// Returns the newest kStepsWithoutAcceptance steps that proposed tokens, oldest first, if none of their proposals was accepted; else empty.
 /// Steps without proposals are skipped.
-std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, std::size_t n_steps);
+std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, StepRange range);
 
 /// Verified proposals at one distance from the prefix.
 struct AcceptanceAt {
@@ -67,46 +68,43 @@ struct SizeTally {
   double tokens = 0, ms = 0;
 };
 
-/// Counts over the first `n_steps` steps; advance() updates them.
+/// Counts over the steps from `first` on, `n_steps` in all with those before it; advance() updates them.
 struct Tally {
   engine::RunId run = 0;
-  std::size_t n_steps = 0;
+  std::size_t first = 0, n_steps = 0;
   std::vector<AcceptanceAt> by_place;  // [d - 1]: counts at distance d from the prefix
   std::vector<int> committed;          // [n]: number of steps that committed n tokens
   std::map<int, SizeTally> by_size;    // steps whose size was chosen; 0: without guesses
 };
-/// Extends the tally to `n_steps` steps of the run; recounts if `n_steps` has decreased or the run is another.
-void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps);
+/// Extends the tally to a range of the run's steps; recounts if the range begins elsewhere, ends earlier, or the run is another.
+void advance(Tally& tally, const engine::RunRecord& run, StepRange range);
 
 /// The figures of the panel Numbers.
 struct Numbers {
   Figure tokens_per_second, tokens_per_step, speedup, step_median;
   std::vector<Figure> more;  // acceptance, waste, time to first token, counts
 };
-/// Computes the figures of the first `n_steps` complete steps.
+/// Computes the figures of a range of complete steps. A part of a run has no speed-up.
 Numbers numbers_of(const engine::Timeline& timeline,
                    const engine::RunRecord& run,
                    const RunTimes& times,
-                   std::size_t n_steps);
+                   StepRange range);
 
 /// A quantity that is drawn as a line over recent steps.
 enum class Series { TokensPerSecond, TokensPerStep, StepMs, WasteShare };
-/// Returns the last `n` values of a series, oldest first; tokens per second are averaged over eight steps.
-std::vector<float> series_of(const RunTimes& times,
-                             std::size_t n_steps,
-                             Series series,
-                             std::size_t n);
+/// Returns the last `n` values of a series in a range, oldest first; tokens per second are averaged over eight steps.
+std::vector<float> series_of(const RunTimes& times, StepRange range, Series series, std::size_t n);
 
 /// Own compute per step in `n_bins` equal bins from 0 to top_ms (1.25 times the 99th percentile); longer steps count in the last bin.
 struct StepHistogram {
   std::vector<int> count;
   double top_ms = 0;
 };
-/// Counts the first `n_steps` steps by their own compute.
-StepHistogram step_histogram(const RunTimes& times, std::size_t n_steps, int n_bins);
+/// Counts the steps of a range by their own compute.
+StepHistogram step_histogram(const RunTimes& times, StepRange range, int n_bins);
 /// Returns the steps counted in one bin.
 std::vector<engine::StepId> steps_in_bin(const RunTimes& times,
-                                         std::size_t n_steps,
+                                         StepRange range,
                                          const StepHistogram& histogram,
                                          int bin);
 

@@ -122,6 +122,8 @@ void use_again(SetupForm& form,
   form.mode = SetupMode::Prompt;  // a run of a chain or tree is repeated as one prompt
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;
+  form.prompt_file.clear();
+  form.n_repeats = s.place.n_repeats;
   use_reading(form, catalog, s.race != 0 ? timeline.race(s.race) : std::vector{&run});
   form.live = {s.decoder, s.options};
   if (s.race != 0) {
@@ -162,6 +164,7 @@ void use_with_sizes(SetupForm& form,
                     const engine::Timeline& timeline,
                     const engine::RunRecord& run) {
   use_again(form, catalog, timeline, run);
+  form.n_repeats = 1;
   form.live.choices = choices_of(run);
   if (run.started.race == 0) return;
   const auto lanes = timeline.race(run.started.race);

@@ -10,9 +10,11 @@
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/set_stream.h"
+#include "ui/files/prompt_file.h"
 #include "ui/files/setup_form.h"
 #include "ui/panels/results/prompts.h"
 #include "ui/prepare/sets/prompt_results.h"
+#include "ui/prepare/use_again.h"
 
 namespace ui {
 namespace {
@@ -80,7 +82,8 @@ TEST(PromptResults, a_set_gives_a_row_for_each_prompt_and_lane) {
     timeline.apply(event);
   ASSERT_EQ(timeline.n_inconsistent(), 0);
   EXPECT_EQ(listed_set(timeline, 0), 1u);
-  const auto rows = prompt_results(timeline, 1);
+  Speedups speedups;
+  const auto rows = prompt_results(timeline, 1, speedups);
   ASSERT_EQ(rows.size(), 6u);
   EXPECT_EQ(rows[3].prompt_id, "p1");
   EXPECT_EQ(rows[3].task, "odd");
@@ -97,7 +100,9 @@ TEST(PromptResults, a_set_gives_a_row_for_each_prompt_and_lane) {
   EXPECT_THAT(lanes[0].rows, ElementsAre(1u, 3u, 5u));
   EXPECT_DOUBLE_EQ(lanes[0].acceptance_percent[0], 100 * *rows[1].acceptance());
   EXPECT_EQ(task_results(rows).size(), 6u) << "even, odd and all, in two lanes";
-  EXPECT_TRUE(prompt_results(timeline, 2).empty());
+  EXPECT_EQ(speedups.size(), 12u);
+  EXPECT_EQ(prompt_results(timeline, 1, speedups)[3].speedup, rows[3].speedup);
+  EXPECT_TRUE(prompt_results(timeline, 2, speedups).empty());
 }
 
 TEST(Prompts, repeats_alone_have_no_such_panel) {
@@ -150,6 +155,20 @@ TEST(Prompts, a_file_gives_the_command_its_prompts) {
   form.prompt_file.clear();
   read_prompt_file(form, catalog);
   EXPECT_EQ(why_not(form, catalog, true), "The prompt is empty.");
+}
+
+TEST(Prompts, settings_of_a_repeated_run_are_used_again) {
+  Timeline timeline;
+  for (const Event& event : streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_repeats = 3}))
+    timeline.apply(event);
+  const Catalog catalog = streams::catalog();
+  SetupForm form = first_form(catalog, "");
+  form.prompt_file = "set.jsonl";
+  use_again(form, catalog, timeline, *timeline.run(2));
+  EXPECT_EQ(form.prompt_file, "") << "the next race has the prompt of that run";
+  EXPECT_EQ(form.n_repeats, 3);
+  use_with_sizes(form, catalog, timeline, *timeline.run(2));
+  EXPECT_EQ(form.n_repeats, 1);
 }
 
 TEST(Prompts, a_file_is_chosen_raced_and_listed) {

@@ -1,7 +1,6 @@
 #include "ui/panels/live/difference.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -139,19 +138,19 @@ std::vector<Row> rows_of(const std::vector<LaneFigures>& lanes) {
 
 // The figures of the repeats of the lanes shown, computed once per change.
 struct RepeatsOfLanes : PanelState {
-  std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
-  std::vector<engine::RunId> runs;
+  std::size_t n_ended = 0;          // runs that had ended then
+  std::vector<engine::RunId> runs;  // empty: not computed yet
   std::vector<RepeatFigures> lanes;
-  void document_changed() override { version = 0; }
+  void document_changed() override { runs.clear(); }
 };
 
 const std::vector<RepeatFigures>& repeats_of_lanes(Context& context) {
   RepeatsOfLanes& all = context.states.get<RepeatsOfLanes>();
   std::vector<engine::RunId> runs;
   for (const engine::RunRecord* run : context.shown_runs()) runs.push_back(run->id());
-  const std::uint64_t version = context.timeline.version() + 1;
-  if (all.version == version && all.runs == runs) return all.lanes;
-  all.version = version, all.runs = std::move(runs), all.lanes.clear();
+  const std::size_t n = n_ended(context.timeline);
+  if (all.n_ended == n && all.runs == runs) return all.lanes;
+  all.n_ended = n, all.runs = std::move(runs), all.lanes.clear();
   for (const engine::RunRecord* run : context.shown_runs())
     all.lanes.push_back(repeat_figures(context.timeline, *run));
   return all.lanes;

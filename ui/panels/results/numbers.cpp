@@ -1,7 +1,6 @@
 #include "ui/panels/results/numbers.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/results/run_numbers.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/sets/repeats.h"
@@ -28,16 +28,16 @@ struct TalliesOfRuns : PanelState {
   void document_changed() override { tallies.clear(); }
 };
 
-const Tally& tally_of(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
+const Tally& tally_of(Context& context, const engine::RunRecord& run, const StepRange& range) {
   Tally& tally = context.states.get<TalliesOfRuns>().tallies[run.id()];
-  advance(tally, run, n_steps);
+  advance(tally, run, range);
   return tally;
 }
 
 // The histograms of all runs. Complete steps do not change, so the number of complete steps identifies a version.
 struct HistogramsOfRuns : PanelState {
   struct Entry {
-    std::size_t n_steps = 0;
+    StepRange range = 0;
     int n_bins = 0;
     StepHistogram histogram;
   };
@@ -47,25 +47,28 @@ struct HistogramsOfRuns : PanelState {
 
 const StepHistogram& histogram_of(Context& context,
                                   const engine::RunRecord& run,
-                                  std::size_t n_steps,
+                                  const StepRange& range,
                                   int n_bins) {
   HistogramsOfRuns::Entry& entry = context.states.get<HistogramsOfRuns>().entries[run.id()];
-  if (entry.n_steps != n_steps || entry.n_bins != n_bins)
-    entry = {n_steps, n_bins, step_histogram(context.times(run), n_steps, n_bins)};
+  if (entry.range != range || entry.n_bins != n_bins)
+    entry = {range, n_bins, step_histogram(context.times(run), range, n_bins)};
   return entry.histogram;
 }
 
 void choose_steps_of(Context& context,
                      const engine::RunRecord& run,
                      const RunTimes& times,
-                     std::size_t n,
+                     const StepRange& n,
                      const Figure& figure) {
   context.choose_steps(run, steps_in_set(times, n, figure.step_set),
                        step_set_words(figure.step_set));
 }
 
-void four(Context& context, const engine::RunRecord& run, const RunTimes& times, std::size_t n) {
-  const Numbers& numbers = run_numbers(context, run);
+void four(Context& context,
+          const engine::RunRecord& run,
+          const RunTimes& times,
+          const StepRange& n) {
+  const Numbers& numbers = range_numbers(context, run);
   const float half = ImGui::GetContentRegionAvail().x / 2;
   const auto recent = [&](Series s) { return series_of(times, n, s, kRecent); };
   const float left = ImGui::GetCursorPosX();
@@ -85,7 +88,7 @@ void four(Context& context, const engine::RunRecord& run, const RunTimes& times,
 void no_acceptance_note(Context& context,
                         const engine::RunRecord& run,
                         const RunTimes& times,
-                        std::size_t n) {
+                        const StepRange& n) {
   const std::vector<engine::StepId> steps = steps_without_acceptance(times, n);
   if (steps.empty()) return;
   wrapped(fmt::format("No proposal was accepted in the last {} steps that proposed tokens. {}",
@@ -100,7 +103,7 @@ void no_acceptance_note(Context& context,
   ImGui::Dummy({1, px(2)});
 }
 
-void acceptance(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
+void acceptance(Context& context, const engine::RunRecord& run, const StepRange& n_steps) {
   const Tally& tally = tally_of(context, run, n_steps);
   if (tally.by_place.empty()) return;
   ImGui::Dummy({1, px(4)});
@@ -181,7 +184,7 @@ int histogram(const char* label,
 void histograms(Context& context,
                 const engine::RunRecord& run,
                 const RunTimes& times,
-                std::size_t n) {
+                const StepRange& n) {
   const Tally& tally = tally_of(context, run, n);
   if (tally.committed.size() > 1) {
     const int bar = histogram("tokens committed per step", tally.committed,
@@ -218,7 +221,7 @@ void expected_and_actual(double expected, double actual, const char* format) {
 }
 
 // Draws the sizes that the decoder chose, with their expected and actual tokens and time.
-void chosen_sizes(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
+void chosen_sizes(Context& context, const engine::RunRecord& run, const StepRange& n_steps) {
   constexpr std::size_t kRows = 7;
   const std::vector<SizeRow> rows = size_table(tally_of(context, run, n_steps), kRows);
   if (rows.empty()) return;
@@ -249,18 +252,18 @@ void chosen_sizes(Context& context, const engine::RunRecord& run, std::size_t n_
 
 // The figures of the run's repeats, computed once per change.
 struct RepeatsOfRun : PanelState {
-  engine::RunId run = 0;
-  std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
+  engine::RunId run = 0;    // 0: not computed yet
+  std::size_t n_ended = 0;  // runs that had ended then
   RepeatFigures figures;
-  void document_changed() override { version = 0; }
+  void document_changed() override { run = 0; }
 };
 
 void repeats(Context& context, const engine::RunRecord& run) {
   if (run.started.place.n_repeats == 1) return;
   RepeatsOfRun& all = context.states.get<RepeatsOfRun>();
-  const std::uint64_t version = context.timeline.version() + 1;
-  if (all.run != run.id() || all.version != version) {
-    all.run = run.id(), all.version = version;
+  const std::size_t n = n_ended(context.timeline);
+  if (all.run != run.id() || all.n_ended != n) {
+    all.run = run.id(), all.n_ended = n;
     all.figures = repeat_figures(context.timeline, run);
   }
   ImGui::Dummy({1, px(4)});
@@ -268,18 +271,33 @@ void repeats(Context& context, const engine::RunRecord& run) {
   for (const Figure& figure : figures_of(all.figures)) label_value(figure);
 }
 
+// Says that the figures cover only the measured range, with a button that removes it.
+void range_note(Context& context, const StepRange& range) {
+  TimeRange& measured = context.states.get<TimelineView>().range;
+  if (measured.range0 == measured.range1) return;
+  wrapped(range.size() > 0
+              ? fmt::format("Measured range: steps {} to {}", range.first, range.end - 1)
+              : std::string("Measured range: no step of this run ends in it"),
+          theme().warn);
+  if (button("Clear the range###clear_range", false, true,
+             "show the figures of all steps up to the playhead"))
+    measured.forget_measured();
+  ImGui::Dummy({1, px(2)});
+}
+
 void draw_numbers(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
   const engine::RunRecord& run = *context.run();
   const RunTimes& times = context.times(run);
-  const std::size_t n = context.n_steps(run);
+  const StepRange n = steps_for_numbers(context, run);
+  range_note(context, n);
   no_acceptance_note(context, run, times, n);
   four(context, run, times, n);
   repeats(context, run);
   acceptance(context, run, n);
   chosen_sizes(context, run, n);
   ImGui::Dummy({1, px(4)});
-  const Numbers& numbers = run_numbers(context, run);
+  const Numbers& numbers = range_numbers(context, run);
   for (const Figure& figure : numbers.more)
     if (label_value(figure)) choose_steps_of(context, run, times, n, figure);
   histograms(context, run, times, n);
@@ -292,14 +310,16 @@ void draw_numbers_head(Context&) {
 
 }  // namespace
 
-const Panel kNumbersPanel{.id = "numbers",
-                          .title = "Numbers",
-                          .empty = no_run_yet,
-                          .draw = draw_numbers,
-                          .head = draw_numbers_head,
-                          .help =
-                              "The figures of the run up to the playhead. Hover a figure for its "
-                              "formula, click it for its steps.",
-                          .live = Dock::Right};
+const Panel kNumbersPanel{
+    .id = "numbers",
+    .title = "Numbers",
+    .empty = no_run_yet,
+    .draw = draw_numbers,
+    .head = draw_numbers_head,
+    .help =
+        "The figures of the run up to the playhead, or of the steps that end in the "
+        "measured range. Hover a figure for its formula, click it for its "
+        "steps.",
+    .live = Dock::Right};
 
 }  // namespace ui

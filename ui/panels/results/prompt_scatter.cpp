@@ -12,7 +12,7 @@
 namespace ui {
 namespace {
 
-// Markers that are told apart without colours, by lane.
+// The markers of the lanes, which differ without colours.
 constexpr std::array<ImPlotMarker, 5> kMarkers{ImPlotMarker_Circle, ImPlotMarker_Square,
                                                ImPlotMarker_Up, ImPlotMarker_Diamond,
                                                ImPlotMarker_Cross};

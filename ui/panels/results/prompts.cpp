@@ -62,7 +62,7 @@ PromptsView& view_of(Context& context, bool& is_new) {
   is_new = view.set != set || view.n_over != n_over || view.n_compared != n_compared;
   if (!is_new) return view;
   view.set = set, view.n_over = n_over, view.n_compared = n_compared;
-  view.prompts = prompt_results(context.timeline, set);
+  view.prompts = prompt_results(context.timeline, set, view.speedups);
   view.sorted = view.prompts;
   view.tasks = task_results(view.prompts);
   return view;
@@ -171,8 +171,13 @@ void task_table(PromptsView& view, bool is_new) {
 void draw_prompts(Context& context) {
   bool is_new = false;
   PromptsView& view = view_of(context, is_new);
-  if (view.show == Show::Tasks) return task_table(view, is_new);
-  if (view.show == Show::Prompts) return prompt_table(context, view, is_new);
+  // Low rows with little space between the columns, so that a narrow panel has room for all.
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(5), px(1.5f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), px(4)));
+  if (view.show == Show::Tasks) task_table(view, is_new);
+  if (view.show == Show::Prompts) prompt_table(context, view, is_new);
+  ImGui::PopStyleVar(2);
+  if (view.show != Show::Scatter) return;
   if (const auto row = draw_scatter(view.prompts, context.selection.run))
     show_race(context, view.prompts[*row]);
 }

@@ -22,10 +22,11 @@ struct PromptsView : PanelState {
   // for which they were computed: the set, and the numbers of ended and of compared runs
   std::uint32_t set = 0;
   std::size_t n_over = 0, n_compared = 0;
+  Speedups speedups;
   void document_changed() override {
     set = 0;
     n_over = n_compared = 0;
-    prompts.clear(), sorted.clear(), tasks.clear();
+    prompts.clear(), sorted.clear(), tasks.clear(), speedups.clear();
   }
 };
 

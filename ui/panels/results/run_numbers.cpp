@@ -1,10 +1,13 @@
 #include "ui/panels/results/run_numbers.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
 #include "engine/event/timeline/timeline.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/numbers.h"
+#include "ui/prepare/time/run_times.h"
 #include "ui/shell/context.h"
 
 namespace ui {
@@ -13,22 +16,42 @@ namespace {
 struct NumbersOfRuns : PanelState {
   struct Entry {
     std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
-    std::size_t n_steps = 0;
+    StepRange range = 0;
     Numbers numbers;
   };
-  std::map<engine::RunId, Entry> entries;
-  void document_changed() override { entries.clear(); }
+  std::map<engine::RunId, Entry> whole, ranges;
+  void document_changed() override { whole.clear(), ranges.clear(); }
 };
+
+const Numbers& numbers_in(NumbersOfRuns::Entry& entry,
+                          Context& context,
+                          const engine::RunRecord& run,
+                          const StepRange& range) {
+  const std::uint64_t version = context.timeline.version() + 1;
+  if (entry.version != version || entry.range != range)
+    entry = {version, range, numbers_of(context.timeline, run, context.times(run), range)};
+  return entry.numbers;
+}
 
 }  // namespace
 
+StepRange steps_for_numbers(Context& context, const engine::RunRecord& run) {
+  const TimelineView& view = context.states.get<TimelineView>();
+  const std::size_t n = context.n_steps(run);
+  if (view.range.range0 == view.range.range1) return n;
+  return steps_ending_in(view.clock, context.times(run), view.range.range0, view.range.range1,
+                         context.wall_origin())
+      .within(n);
+}
+
 const Numbers& run_numbers(Context& context, const engine::RunRecord& run) {
-  NumbersOfRuns::Entry& entry = context.states.get<NumbersOfRuns>().entries[run.id()];
-  const std::uint64_t version = context.timeline.version() + 1;
-  const std::size_t n_steps = context.n_steps(run);
-  if (entry.version != version || entry.n_steps != n_steps)
-    entry = {version, n_steps, numbers_of(context.timeline, run, context.times(run), n_steps)};
-  return entry.numbers;
+  return numbers_in(context.states.get<NumbersOfRuns>().whole[run.id()], context, run,
+                    context.n_steps(run));
+}
+
+const Numbers& range_numbers(Context& context, const engine::RunRecord& run) {
+  return numbers_in(context.states.get<NumbersOfRuns>().ranges[run.id()], context, run,
+                    steps_for_numbers(context, run));
 }
 
 }  // namespace ui

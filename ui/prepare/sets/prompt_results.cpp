@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/spread.h"
+#include "engine/base/measure/spread.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/status.h"
 
@@ -53,6 +53,16 @@ struct TaskSum {
     return result;
   }
 };
+
+// The race of a run is complete if the run was compared with its baseline.
+std::optional<double> speedup_of(const engine::Timeline& timeline,
+                                 const engine::RunRecord& run,
+                                 Speedups& known) {
+  if (const auto found = known.find(run.id()); found != known.end()) return found->second;
+  const std::optional<double> speedup = timeline.speedup(run);
+  if (run.agreement || run.started.decoder == "ar") known[run.id()] = speedup;
+  return speedup;
+}
 
 // Sorts by a key; std::nullopt is the last one in both directions.
 template <class Row, class Key>
@@ -109,7 +119,9 @@ std::uint32_t listed_set(const engine::Timeline& timeline, std::uint32_t shown_r
   return newest;
 }
 
-std::vector<PromptResult> prompt_results(const engine::Timeline& timeline, std::uint32_t set) {
+std::vector<PromptResult> prompt_results(const engine::Timeline& timeline,
+                                         std::uint32_t set,
+                                         Speedups& known) {
   std::vector<PromptResult> rows;
   std::map<std::pair<int, int>, std::size_t> row_of;  // by prompt and lane
   std::vector<std::vector<double>> speedups;          // [rows]
@@ -129,10 +141,14 @@ std::vector<PromptResult> prompt_results(const engine::Timeline& timeline, std::
     }
     if (!run.finished || run.failed || was_stopped(run)) continue;
     add(rows[at->second], run);
-    if (const auto speedup = timeline.speedup(run)) speedups[at->second].push_back(*speedup);
+    if (const auto speedup = speedup_of(timeline, run, known))
+      speedups[at->second].push_back(*speedup);
   }
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (!speedups[i].empty()) rows[i].speedup = engine::spread_of(std::move(speedups[i])).median;
+  // Lanes that do not take turns may run in another order.
+  std::ranges::stable_sort(rows, {},
+                           [](const PromptResult& row) { return std::pair(row.prompt, row.lane); });
   return rows;
 }
 

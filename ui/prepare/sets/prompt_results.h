@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,8 +46,13 @@ struct TaskResult {
 /// Returns the number of the set whose prompts the window lists: that of the race shown, else the newest one with several prompts; 0: none.
 std::uint32_t listed_set(const engine::Timeline& timeline, std::uint32_t shown_race);
 
+/// The speed-ups of runs whose race is complete: finding a run's baseline takes time with many runs.
+using Speedups = std::map<engine::RunId, std::optional<double>>;
 /// Computes the results of a set, by prompt and lane.
-std::vector<PromptResult> prompt_results(const engine::Timeline& timeline, std::uint32_t set);
+/// @param speedups  speed-ups that were computed before; extended
+std::vector<PromptResult> prompt_results(const engine::Timeline& timeline,
+                                         std::uint32_t set,
+                                         Speedups& speedups);
 /// Sums them by task and lane, in the order in which tasks and lanes occur; with several tasks, all of them together come last, as task "all".
 std::vector<TaskResult> task_results(const std::vector<PromptResult>& prompts);
 

@@ -70,6 +70,10 @@ RepeatFigures repeat_figures(const engine::Timeline& timeline, const engine::Run
   return figures;
 }
 
+std::size_t n_ended(const engine::Timeline& timeline) {
+  return static_cast<std::size_t>(std::ranges::count_if(timeline.runs(), &engine::RunRecord::over));
+}
+
 std::string repeat_words(const RepeatFigures& figures) {
   return figures.n_done == figures.n_all
              ? fmt::format("median of {} (q1 to q3)", figures.n_all)

@@ -1,10 +1,11 @@
 // The figures of a race that was repeated: median and quartiles over the repeats, and the load of the machine meanwhile.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "engine/base/spread.h"
+#include "engine/base/measure/spread.h"
 #include "engine/event/event.h"
 #include "ui/prepare/figure.h"
 
@@ -29,6 +30,8 @@ struct RepeatFigures {
 /// Computes them. Speed-ups are those against plain decoding in the same repeat.
 RepeatFigures repeat_figures(const engine::Timeline& timeline, const engine::RunRecord& run);
 
+/// Returns the number of runs that have ended; only then do the figures of repeats change.
+std::size_t n_ended(const engine::Timeline& timeline);
 /// Returns "median of 10 (q1 to q3)"; while repeats are missing "median of 3, 10 requested (q1 to q3)".
 std::string repeat_words(const RepeatFigures& figures);
 /// Returns "87.1 (85.0 to 88.2)"; "-" without values.

@@ -214,21 +214,7 @@ std::string length_words(ClockKind clock, double length) {
 }
 
 StepSums sums_between(const RunTimes& times, const ClockView& view, double t0, double t1) {
-  if (t1 < t0) std::swap(t0, t1);
-  const StepSums a = times.sums(first_ending_after(view.clock, times, t0, view.wall_origin));
-  const StepSums b = times.sums(first_ending_after(view.clock, times, t1, view.wall_origin));
-  StepSums d;
-  d.tokens = b.tokens - a.tokens;
-  d.rows = b.rows - a.rows;
-  d.proposed = b.proposed - a.proposed;
-  d.accepted = b.accepted - a.accepted;
-  d.rejected = b.rejected - a.rejected;
-  d.pool_hits = b.pool_hits - a.pool_hits;
-  d.pool_added = b.pool_added - a.pool_added;
-  d.compute = b.compute - a.compute;
-  d.forward = b.forward - a.forward;
-  d.waste = b.waste - a.waste;
-  return d;
+  return times.sums(steps_ending_in(view.clock, times, t0, t1, view.wall_origin));
 }
 
 }  // namespace ui

@@ -104,6 +104,25 @@ StepSums RunTimes::sums(std::size_t n) const {
   return sums;
 }
 
+StepSums RunTimes::sums(const StepRange& range) const {
+  return difference(sums(range.end), sums(range.first));
+}
+
+StepSums difference(const StepSums& after, const StepSums& before) {
+  StepSums d;
+  d.tokens = after.tokens - before.tokens;
+  d.rows = after.rows - before.rows;
+  d.proposed = after.proposed - before.proposed;
+  d.accepted = after.accepted - before.accepted;
+  d.rejected = after.rejected - before.rejected;
+  d.pool_hits = after.pool_hits - before.pool_hits;
+  d.pool_added = after.pool_added - before.pool_added;
+  d.compute = after.compute - before.compute;
+  d.forward = after.forward - before.forward;
+  d.waste = after.waste - before.waste;
+  return d;
+}
+
 std::size_t RunTimes::index_of(engine::StepId step) const {
   const auto at = std::ranges::lower_bound(steps, step, {}, &StepSpan::step);
   const bool found = at != steps.end() && at->step == step;
@@ -139,6 +158,13 @@ std::size_t first_ending_after(ClockKind clock,
       low = mid + 1;
   }
   return low;
+}
+
+StepRange steps_ending_in(
+    ClockKind clock, const RunTimes& times, double t0, double t1, double wall_origin) {
+  const auto [from, to] = std::minmax(t0, t1);
+  return {first_ending_after(clock, times, from, wall_origin),
+          first_ending_after(clock, times, to, wall_origin)};
 }
 
 std::size_t steps_shown(const RunTimes& times, double compute) {

@@ -2,6 +2,7 @@
 // takes two look-ups.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -38,6 +39,23 @@ struct StepSums {
          waste = 0;  // ns; waste: forward time of rows without a committed token
 };
 
+/// Returns the sums over the steps between two numbers of first steps.
+StepSums difference(const StepSums& after, const StepSums& before);
+
+/// Consecutive steps of a run: the indices [first, end).
+struct StepRange {
+  std::size_t first = 0, end = 0;
+  /// The first `n` steps.
+  StepRange(std::size_t n) : end(n) {}
+  /// The steps [first, end).
+  StepRange(std::size_t first_step, std::size_t end_step) : first(first_step), end(end_step) {}
+  /// Returns the number of steps.
+  std::size_t size() const { return end > first ? end - first : 0; }
+  /// Returns the range without steps that do not exist.
+  StepRange within(std::size_t n) const { return {first < n ? first : n, end < n ? end : n}; }
+  bool operator==(const StepRange&) const = default;
+};
+
 /// A complete step on all clocks.
 struct StepSpan {
   engine::StepId step = 0;
@@ -66,6 +84,8 @@ struct RunTimes {
   double percent_compute() const { return steps.empty() ? 1 : steps.back().compute1 / 100; }
   /// Returns the sums of the first n steps.
   StepSums sums(std::size_t n) const;
+  /// Returns the sums over a range of steps.
+  StepSums sums(const StepRange& range) const;
   /// Returns the index of a step; steps.size() if the step does not exist or is not complete.
   std::size_t index_of(engine::StepId step) const;
 };
@@ -82,6 +102,9 @@ std::size_t first_ending_after(ClockKind clock,
                                const RunTimes& times,
                                double t,
                                double wall_origin);
+/// Returns the steps that end in (t0, t1] on the clock.
+StepRange steps_ending_in(
+    ClockKind clock, const RunTimes& times, double t0, double t1, double wall_origin);
 /// Returns the number of steps that are complete at the playhead, which is given as own compute in ns.
 std::size_t steps_shown(const RunTimes& times, double compute);
 /// Converts own compute (ns) to a time on a clock.
