@@ -11,6 +11,7 @@
 #include "ui/files/opening.h"
 #include "ui/files/saving.h"
 #include "ui/panels/live/block_grid.h"
+#include "ui/panels/live/lanes.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/step/inspector.h"
 #include "ui/panels/time/schedule.h"
@@ -204,6 +205,11 @@ bool Shell::act_on_view(Action action) {
     case Action::Hindsight:
       state<BlockGridView>().hindsight = !state<BlockGridView>().hindsight;
       return true;
+    case Action::AlignLanes: {
+      LanesView::Align& align = state<LanesView>().align;
+      align = static_cast<LanesView::Align>((static_cast<int>(align) + 1) % kAlignments);
+      return true;
+    }
     case Action::ScaleUp:
       scale(settings_.scale_percent + 10);
       return true;

@@ -50,6 +50,7 @@ enum class Action {
   Redo,
   Deselect,
   Hindsight,
+  AlignLanes,
   RangeIn,
   RangeOut,
   NextIteration,

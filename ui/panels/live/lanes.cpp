@@ -1,6 +1,7 @@
 #include "ui/panels/live/lanes.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/run_times.h"
+#include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/tokens/verdicts.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/context.h"
@@ -133,7 +135,36 @@ float progress_of(Context& context, const engine::RunRecord& run, std::size_t n)
   return all > 0 ? static_cast<float>(done) / static_cast<float>(all) : 0;
 }
 
-void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
+// Returns the lanes with which a lane's text is aligned, and the run that it is compared with; without lanes if it is not aligned.
+AlignedWith aligned_with(Context& context,
+                         const std::vector<const engine::RunRecord*>& runs,
+                         const engine::RunRecord& run) {
+  using Align = LanesView::Align;
+  const Align align = context.states.get<LanesView>().align;
+  if (align == Align::Off) return {};
+  const engine::RunRecord* reference = plain_lane_of(runs, run);
+  if (align == Align::Selected) {
+    const auto selected = std::ranges::find(runs, context.selection.run, &engine::RunRecord::id);
+    reference = selected == runs.end() ? nullptr : *selected;
+  }
+  return {.lanes = runs, .reference = reference == &run ? nullptr : reference};
+}
+
+// Scrolls the texts of aligned lanes together. A lane that has moved since the last frame leads.
+void scroll_together(LanesView& view, engine::RunId run) {
+  const float at = ImGui::GetScrollY();
+  float& last = view.scrolled.try_emplace(run, at).first->second;
+  if (at != last)
+    view.scroll = at;
+  else if (at != view.scroll)
+    ImGui::SetScrollY(view.scroll);
+  last = at == view.scroll ? at : view.scroll;
+}
+
+void lane_card(Context& context,
+               const std::vector<const engine::RunRecord*>& runs,
+               const engine::RunRecord& run,
+               ImVec2 size) {
   const std::string id = fmt::format("lane{}", run.id());
   if (begin_card(id.c_str(), size)) {
     const std::size_t n = context.n_steps(run);
@@ -144,16 +175,43 @@ void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
               run.started.decoder == "ar" ? theme().dim : fill_of(Mean::Accepted));
     ImGui::Dummy({1, px(4)});
     if (run.failed) wrapped(for_window(run.failed->message), theme().bad);
-    if (ImGui::BeginChild("text")) draw_token_text(context, run, false, false);
+    if (ImGui::BeginChild("text")) {
+      const AlignedWith aligned = aligned_with(context, runs, run);
+      draw_token_text(context, run, false, false, aligned);
+      if (!aligned.lanes.empty()) scroll_together(context.states.get<LanesView>(), run.id());
+    }
     ImGui::EndChild();
   }
   end_card();
 }
 
+// Draws the choice of alignment, so that it ends `from_end` before the right edge. @return where it begins, relative to the window, px
+float align_choice(Context& context, float from_end) {
+  static constexpr std::array<const char*, kAlignments> kNames{"not aligned", "aligned, against AR",
+                                                               "aligned, against selected"};
+  LanesView& view = context.states.get<LanesView>();
+  // It is placed by its width in the last frame.
+  float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("align_width"), px(110));
+  const float begin = right_edge() - from_end - *width;
+  ImGui::SameLine(begin);
+  ImGui::BeginGroup();
+  int align = static_cast<int>(view.align);
+  if (quiet_choice("##align", "", kNames, align)) view.align = static_cast<LanesView::Align>(align);
+  ImGui::EndGroup();
+  *width = ImGui::GetItemRectSize().x;
+  if (ImGui::IsItemHovered())
+    tooltip(
+        "aligned: tokens with the same index have the same place in all lanes, and the first one "
+        "that differs is marked (Y)");
+  return begin;
+}
+
 // Draws the prompt on one line, where the height is needed for the answers; the "?" explains the cells.
-void prompt_line(const char* label, const std::string& prompt) {
+void prompt_line(Context& context, const char* label, const std::string& prompt) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(12), px(6)));
   if (begin_card("prompt", {0, px(40)})) {
+    const float* align_wide =
+        ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("align_width"), px(110));
     const float end = right_edge() - px(34);
     ImGui::AlignTextToFramePadding();
     small_label(label);
@@ -161,9 +219,10 @@ void prompt_line(const char* label, const std::string& prompt) {
     ImGui::PushFont(fonts().mono, kMonoSize);
     std::string line = prompt;
     std::ranges::replace(line, '\n', ' ');
-    words(elided(line, end - px(8) - ImGui::GetCursorPosX()), theme().text);
+    words(elided(line, end - *align_wide - px(20) - ImGui::GetCursorPosX()), theme().text);
     if (ImGui::IsItemHovered()) tooltip(prompt);
     ImGui::PopFont();
+    align_choice(context, px(34) + px(8));
     ImGui::SameLine(end);
     panel_legend(kLanesPanel);
   }
@@ -171,20 +230,22 @@ void prompt_line(const char* label, const std::string& prompt) {
   ImGui::PopStyleVar();
 }
 
-void prompt_card(const std::vector<const engine::RunRecord*>& runs, bool is_low) {
+void prompt_card(Context& context, const std::vector<const engine::RunRecord*>& runs, bool is_low) {
   const engine::RunRecord& run = *runs.front();
   const bool shared = std::all_of(runs.begin(), runs.end(), [&](const engine::RunRecord* other) {
     return other->started.prompt == run.started.prompt;
   });
   const char* label = shared ? "Prompt, shared" : "Prompt of A; other lanes have their own";
-  if (is_low) return prompt_line(label, run.started.prompt);
+  if (is_low) return prompt_line(context, label, run.started.prompt);
   if (begin_card("prompt", {0, px(84)})) {
     const float left = ImGui::GetCursorPosX(), top = ImGui::GetCursorPosY();
     small_label(label);
     ImGui::SameLine(0, px(10));
     ImGui::PushFont(fonts().mono, kMonoSize);
     const ImVec2 at = ImGui::GetCursorPos();
-    const float room = right_edge() - px(60);
+    const float* align_wide =
+        ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("align_width"), px(110));
+    const float edge = right_edge() - px(60), room = edge - *align_wide - px(8);
     ImGui::PushTextWrapPos(room);
     const ImVec2 from = ImGui::GetCursorScreenPos();
     ImGui::PushClipRect(from, {from.x + room, from.y + px(34)}, true);
@@ -192,7 +253,10 @@ void prompt_card(const std::vector<const engine::RunRecord*>& runs, bool is_low)
     ImGui::PopClipRect();
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
-    ImGui::SetCursorPos({room + px(18), at.y - ImGui::GetStyle().FramePadding.y});
+    ImGui::SetCursorPos({left, at.y - ImGui::GetStyle().FramePadding.y});
+    ImGui::Dummy({0, 0});
+    align_choice(context, px(60));
+    ImGui::SetCursorPos({edge + px(18), at.y - ImGui::GetStyle().FramePadding.y});
     panel_legend(kLanesPanel);
     ImGui::SetCursorPos({left, top + px(34)});
     legend(kLegend, true);
@@ -204,7 +268,7 @@ void draw_lanes(Context& context) {
   const auto runs = context.shown_runs();
   const ImVec2 all = ImGui::GetContentRegionAvail();
   // In the lowest window only Setup shows the prompt.
-  if (all.y >= px(kLowestWithPrompt)) prompt_card(runs, all.y < px(kLowLanes));
+  if (all.y >= px(kLowestWithPrompt)) prompt_card(context, runs, all.y < px(kLowLanes));
   const float gap = px(8), n = static_cast<float>(runs.size());
   // Narrower lanes would cut their figures, so the panel scrolls sideways.
   const float wide = std::max((all.x - gap * (n - 1)) / n, px(kNarrowestLane));
@@ -213,7 +277,7 @@ void draw_lanes(Context& context) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (i > 0) ImGui::SameLine(0, gap);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(6)));
-    lane_card(context, *runs[i], {wide, high});
+    lane_card(context, runs, *runs[i], {wide, high});
     ImGui::PopStyleVar();
   }
   ImGui::PopStyleVar();

@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/settings.h"
 #include "ui/prepare/playhead.h"
+#include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/shell/context.h"
@@ -71,6 +74,43 @@ const std::vector<CellBox>& boxes_of(CellsOfRuns::Entry& entry,
   return entry.boxes;
 }
 
+// The last layout of lanes that are aligned.
+struct AlignedBoxes : PanelState {
+  // For which it was computed: run, version of the timeline, complete steps and `live` of each lane
+  std::vector<std::tuple<engine::RunId, std::uint64_t, std::size_t, bool>> lanes;
+  float width = -1;
+  CellMetrics metrics;
+  bool flowing = false;
+  std::vector<std::vector<CellBox>> boxes;  // [lanes]
+  int n_lines = 0;                          // of the longest lane
+  void document_changed() override { lanes.clear(); }
+};
+
+const AlignedBoxes& aligned_boxes(Context& context,
+                                  const AlignedWith& with,
+                                  float width,
+                                  const CellMetrics& metrics,
+                                  bool flowing) {
+  AlignedBoxes& all = context.states.get<AlignedBoxes>();
+  decltype(all.lanes) lanes;
+  for (const engine::RunRecord* run : with.lanes)
+    lanes.emplace_back(run->id(), context.timeline.version(), context.n_steps(*run),
+                       context.live(*run));
+  if (all.lanes == lanes && all.width == width && all.metrics == metrics && all.flowing == flowing)
+    return all;
+  all.lanes = std::move(lanes), all.width = width, all.metrics = metrics, all.flowing = flowing;
+  std::vector<std::span<const TextCell>> cells;
+  for (const engine::RunRecord* run : with.lanes) {
+    const std::span whole = cells_of(context, *run, context.n_steps(*run)).cells;
+    cells.push_back(whole.subspan(std::min(whole.size(), run->started.prompt_tokens.size())));
+  }
+  all.boxes = lay_out_aligned(cells, width, metrics, flowing);
+  all.n_lines = 0;
+  for (const auto& boxes : all.boxes)
+    if (!boxes.empty()) all.n_lines = std::max(all.n_lines, boxes.back().line + 1);
+  return all;
+}
+
 // Returns the colour that the lens gives a committed cell; nullopt if the lens does not colour it.
 std::optional<Rgb> lens_colour(const Context& context,
                                const engine::RunRecord& run,
@@ -100,7 +140,40 @@ std::optional<Rgb> lens_colour(const Context& context,
   return std::nullopt;
 }
 
-void cell_tooltip(const Context& context, const engine::RunRecord& run, const TextCell& cell) {
+// The first token of a run that differs from another run.
+struct Divergence {
+  const engine::RunRecord* reference =
+      nullptr;     // nullptr: plain decoding, of which only the report is known
+  int index = -1;  // among generated tokens; -1: none
+};
+
+Divergence divergence_of(const engine::RunRecord& run, const AlignedWith& aligned) {
+  if (aligned.reference) return {aligned.reference, first_difference(run, *aligned.reference)};
+  const bool is_reported = aligned.lanes.empty() && run.agreement;
+  return {nullptr, is_reported ? run.agreement->first_difference : -1};
+}
+
+bool diverges_at(const engine::RunRecord& run, const TextCell& cell, const Divergence& divergence) {
+  return cell.committed && cell.step >= 0 && divergence.index >= 0 &&
+         cell.position - run.first_generated() == divergence.index;
+}
+
+// Returns words on the token that the reference has in place of the run's.
+std::string other_token_words(const Context& context,
+                              const engine::RunRecord& run,
+                              const Divergence& divergence) {
+  if (!divergence.reference)
+    return "Plain decoding chose: " + cell_text(context.timeline, run, run.agreement->expected);
+  const engine::TokenId token =
+      divergence.reference->tokens[static_cast<std::size_t>(divergence.index)].id;
+  return fmt::format("Lane {} has: {}", context.letter_of(*divergence.reference),
+                     cell_text(context.timeline, *divergence.reference, token));
+}
+
+void cell_tooltip(const Context& context,
+                  const engine::RunRecord& run,
+                  const TextCell& cell,
+                  const Divergence& divergence) {
   if (!ImGui::BeginTooltip()) return;
   ImGui::PushFont(fonts().mono, kMonoSize);
   words(cell.text, theme().bright);
@@ -123,9 +196,8 @@ void cell_tooltip(const Context& context, const engine::RunRecord& run, const Te
     else if (cell.origin != Mean::Prefix)
       words(fmt::format("proposed as: {}", look(cell.origin).name), theme().dim);
   }
-  if (cell.diverged && run.agreement)
-    words("Plain decoding chose: " + cell_text(context.timeline, run, run.agreement->expected),
-          theme().bad);
+  if (diverges_at(run, cell, divergence))
+    words(other_token_words(context, run, divergence), theme().bad);
   ImGui::EndTooltip();
 }
 
@@ -150,7 +222,8 @@ void draw_cell(Context& context,
                ImVec2 min,
                ImVec2 max,
                double top_cost,
-               engine::StepId newest) {
+               engine::StepId newest,
+               const Divergence& divergence) {
   const TextCell& cell = cells[i];
   const Place place = place_of(run, cell);
   ImGui::SetCursorScreenPos(min);
@@ -159,7 +232,7 @@ void draw_cell(Context& context,
     click_cell(context, run, cells, i);
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
-    cell_tooltip(context, run, cell);
+    cell_tooltip(context, run, cell, divergence);
   }
   ImGui::PopID();
   CellFlags flags;
@@ -170,11 +243,15 @@ void draw_cell(Context& context,
                        context.selection.lights_step(run.id(), cell.step)));
   flags.locked = own && context.selection.locks_position(run.id(), cell.position);
   flags.marks = context.settings.marks && max.x - min.x > px(12);
-  flags.diverged = cell.diverged;
+  flags.diverged = diverges_at(run, cell, divergence);
   if (cell.mean == Mean::Accepted) flags.origin = cell.origin;
   const auto lens = lens_colour(context, run, cell, top_cost, newest);
   if (lens) flags.lens_fill = &*lens;
   token_cell(ImGui::GetWindowDrawList(), min, max, cell.text, cell.mean, flags);
+  // A bracket before the first different token, which is seen without looking at single cells.
+  if (flags.diverged && divergence.reference)
+    text_bar(ImGui::GetWindowDrawList(), {min.x - px(1), min.y - px(2)}, max.y + px(2), px(6),
+             theme().bad);
 }
 
 // Draws a thin bar at the end of the committed text and brackets around the block that is being refined.
@@ -235,7 +312,8 @@ void scroll_to_end(std::size_t n_cells) {
 void draw_token_text(Context& context,
                      const engine::RunRecord& run,
                      bool flowing,
-                     bool with_prompt) {
+                     bool with_prompt,
+                     const AlignedWith& aligned) {
   const std::size_t n_steps = context.n_steps(run);
   CellsOfRuns::Entry& prepared = cells_of(context, run, n_steps);
   const std::vector<TextCell>& all = prepared.cells;
@@ -249,8 +327,15 @@ void draw_token_text(Context& context,
   metrics.padding = px(10);
   metrics.mark = px(kMarkSize) * 0.5f + px(1);
   metrics.gap = px(2);
-  const auto& boxes =
-      boxes_of(prepared, first, ImGui::GetContentRegionAvail().x - px(4), metrics, flowing);
+  const float width = ImGui::GetContentRegionAvail().x - px(4);
+  const auto lane = std::ranges::find(aligned.lanes, &run);
+  const AlignedBoxes* together = lane == aligned.lanes.end()
+                                     ? nullptr
+                                     : &aligned_boxes(context, aligned, width, metrics, flowing);
+  const std::vector<CellBox>& boxes =
+      together ? together->boxes[static_cast<std::size_t>(lane - aligned.lanes.begin())]
+               : boxes_of(prepared, first, width, metrics, flowing);
+  const Divergence divergence = divergence_of(run, aligned);
   const float line_height = flowing ? px(22) : px(kTokenLine),
               cell_height = flowing ? px(20) : px(24);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -268,12 +353,12 @@ void draw_token_text(Context& context,
                      at.y + static_cast<float>(boxes[i].line) * line_height + px(2)};
     if (min.y > bottom) break;
     draw_cell(context, run, cells, i, min, {min.x + boxes[i].width, min.y + cell_height}, top_cost,
-              newest);
+              newest, divergence);
     ++n_drawn;
   }
   draw_edges(text_edges(run, n_steps, context.live(run)), cells, boxes, at, line_height,
              cell_height);
-  const int n_lines = boxes.empty() ? 0 : boxes.back().line + 1;
+  const int n_lines = together ? together->n_lines : boxes.empty() ? 0 : boxes.back().line + 1;
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({1, static_cast<float>(n_lines) * line_height + px(4)});
   if (context.playhead.follows()) scroll_to_end(cells.size());

@@ -1,6 +1,8 @@
 // Draws the tokens of a run as cells, for the panels Text and Lanes.
 #pragma once
 
+#include <span>
+
 #include "ui/shell/panel_state.h"
 
 namespace engine {
@@ -23,13 +25,22 @@ struct TextView : PanelState {
   Lens lens = Lens::TokenStatus;
 };
 
+/// The lanes with which a run's text is laid out, so that tokens with the same index have the same place.
+struct AlignedWith {
+  std::span<const engine::RunRecord* const> lanes;  // the run is among them
+  // The run whose tokens are compared: the first different one has a mark. nullptr: none has
+  const engine::RunRecord* reference = nullptr;
+};
+
 /// Draws the visible lines of a run's tokens in the current window and handles hovers and clicks. While the playhead follows, the window
 /// scrolls to the end.
 /// @param flowing      true: running text without padding and marks
-/// @param with_prompt  true: the tokens of the prompt come first
+/// @param with_prompt  true: the tokens of the prompt come first; not of aligned lanes
+/// @param aligned      without lanes, the run is laid out alone
 void draw_token_text(Context& context,
                      const engine::RunRecord& run,
                      bool flowing,
-                     bool with_prompt);
+                     bool with_prompt,
+                     const AlignedWith& aligned = {});
 
 }  // namespace ui

@@ -81,6 +81,22 @@ LaneFigures lane_figures(const Numbers& numbers,
   return lane;
 }
 
+int first_difference(const engine::RunRecord& run, const engine::RunRecord& reference) {
+  if (run.started.model != reference.started.model) return -1;
+  const std::size_t n = std::min(run.tokens.size(), reference.tokens.size());
+  for (std::size_t i = 0; i < n; ++i)
+    if (run.tokens[i].id != reference.tokens[i].id) return static_cast<int>(i);
+  return -1;
+}
+
+const engine::RunRecord* plain_lane_of(const Runs& runs, const engine::RunRecord& run) {
+  const auto is_its = [&](const engine::RunRecord* other) {
+    return other->started.decoder == "ar" && other->started.model == run.started.model;
+  };
+  const auto found = std::ranges::find_if(runs, is_its);
+  return found == runs.end() ? nullptr : *found;
+}
+
 std::string how_measured(const engine::Timeline& timeline, const Runs& runs) {
   std::string text = "Lanes share the device in turns; only a lane's own compute counts.";
   if (std::ranges::any_of(runs, [](const auto* run) { return !run->queueing.empty(); }))

@@ -56,6 +56,12 @@ LaneFigures lane_figures(const Numbers& numbers,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps);
+/// Returns the index of the first generated token in which two runs differ, among those that both have; -1 if there is none or if their models,
+/// and so perhaps their vocabularies, are different.
+int first_difference(const engine::RunRecord& run, const engine::RunRecord& reference);
+/// Returns the run that a lane is compared with token by token: plain decoding by the lane's model among the runs shown, else nullptr.
+const engine::RunRecord* plain_lane_of(const std::vector<const engine::RunRecord*>& runs,
+                                       const engine::RunRecord& run);
 /// Returns sentences on how the speed-ups were measured and against which lane: plain decoding by the lane's own model. Lanes have the letters that
 /// they are shown with.
 std::string how_measured(const engine::Timeline& timeline,

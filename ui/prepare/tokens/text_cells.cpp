@@ -290,34 +290,82 @@ int n_columns(const std::string& text) {
   return n;
 }
 
+namespace {
+
+// Returns true for a cell that is drawn as text alone.
+bool is_plain(const TextCell& cell) {
+  const Look& as = look(cell.mean);
+  return as.border == Border::None && !as.filled;
+}
+
+float width_of(const TextCell& cell, const CellMetrics& metrics, bool flowing) {
+  float w = static_cast<float>(n_columns(cell.text)) * metrics.character;
+  if (flowing || is_plain(cell)) return w;
+  w += metrics.padding +
+       static_cast<float>(std::char_traits<char>::length(look(cell.mean).mark)) * metrics.mark;
+  // A leading space replaces a part of the padding.
+  return cell.text.starts_with(' ') ? w - metrics.padding * 0.4f : w;
+}
+
+// Places boxes of given widths one after the other in lines.
+class Lines {
+ public:
+  Lines(float width, const CellMetrics& metrics)
+      : width_(width), most_(std::max(width, metrics.character)) {}
+
+  CellBox place(float w, float gap, bool ends_line) {
+    w = std::min(w, most_);
+    if (x_ > 0 && x_ + w > width_) next();
+    const CellBox box{x_, w, line_};
+    x_ += w + gap;
+    if (ends_line) next();
+    return box;
+  }
+
+ private:
+  void next() {
+    x_ = 0;
+    ++line_;
+  }
+  float width_, most_, x_ = 0;
+  int line_ = 0;
+};
+
+}  // namespace
+
 std::vector<CellBox> lay_out(std::span<const TextCell> cells,
                              float width,
                              const CellMetrics& metrics,
                              bool flowing) {
   std::vector<CellBox> boxes;
   boxes.reserve(cells.size());
-  float x = 0;
-  int line = 0;
-  for (const TextCell& cell : cells) {
-    const Look& as = look(cell.mean);
-    const bool plain = as.border == Border::None && !as.filled;
-    float w = static_cast<float>(n_columns(cell.text)) * metrics.character;
-    if (!flowing && !plain)
-      w += metrics.padding +
-           static_cast<float>(std::char_traits<char>::length(as.mark)) * metrics.mark;
-    // A leading space replaces a part of the padding.
-    if (!flowing && !plain && cell.text.starts_with(' ')) w -= metrics.padding * 0.4f;
-    w = std::min(w, std::max(width, metrics.character));
-    if (x > 0 && x + w > width) {
-      x = 0;
-      ++line;
+  Lines lines(width, metrics);
+  for (const TextCell& cell : cells)
+    boxes.push_back(lines.place(width_of(cell, metrics, flowing),
+                                flowing || is_plain(cell) ? 0 : metrics.gap, cell.ends_line));
+  return boxes;
+}
+
+std::vector<std::vector<CellBox>> lay_out_aligned(
+    const std::vector<std::span<const TextCell>>& lanes,
+    float width,
+    const CellMetrics& metrics,
+    bool flowing) {
+  std::size_t n = 0;
+  for (const auto& lane : lanes) n = std::max(n, lane.size());
+  std::vector<std::vector<CellBox>> boxes(lanes.size());
+  Lines lines(width, metrics);
+  for (std::size_t i = 0; i < n; ++i) {
+    float widest = 0;
+    bool ends_line = false;
+    for (const auto& lane : lanes) {
+      if (i >= lane.size()) continue;
+      widest = std::max(widest, width_of(lane[i], metrics, flowing));
+      ends_line |= lane[i].ends_line;
     }
-    boxes.push_back({x, w, line});
-    x += w + (flowing || plain ? 0 : metrics.gap);
-    if (cell.ends_line) {
-      x = 0;
-      ++line;
-    }
+    const CellBox box = lines.place(widest, metrics.gap, ends_line);
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+      if (i < lanes[lane].size()) boxes[lane].push_back(box);
   }
   return boxes;
 }

@@ -85,4 +85,13 @@ std::vector<CellBox> lay_out(std::span<const TextCell> cells,
                              const CellMetrics& metrics,
                              bool flowing);
 
+/// Lays out the generated tokens of several lanes together: tokens with the same index have the same place and width in all lanes.
+/// @param lanes  the cells of each lane, from its first generated token on
+/// @param width  of the lines, px, as in lay_out()
+std::vector<std::vector<CellBox>> lay_out_aligned(
+    const std::vector<std::span<const TextCell>>& lanes,
+    float width,
+    const CellMetrics& metrics,
+    bool flowing);
+
 }  // namespace ui
