@@ -117,7 +117,7 @@ TEST(Prompts, the_panel_appears_with_a_set_of_prompts) {
   window.shell.show(Screen::Compare);
   window.shell.take(streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_prompts = 3}));
   EXPECT_THAT(window.said(),
-              AllOf(HasSubstr("Prompts"), HasSubstr("against AR"), HasSubstr("prompt 3 of 3")));
+              AllOf(HasSubstr("Prompts"), HasSubstr("vs AR"), HasSubstr("prompt 3 of 3")));
   window.shell.state<PromptsView>().show = PromptsView::Show::Tasks;
   EXPECT_THAT(window.said(), AllOf(HasSubstr("even, 2"), HasSubstr("2 of 2 identical")));
 }

@@ -147,7 +147,9 @@ AlignedWith aligned_with(Context& context,
     const auto selected = std::ranges::find(runs, context.selection.run, &engine::RunRecord::id);
     reference = selected == runs.end() ? nullptr : *selected;
   }
-  return {.lanes = runs, .reference = reference == &run ? nullptr : reference};
+  if (!reference || reference == &run) return {.lanes = runs};
+  return {
+      .lanes = runs, .reference = reference, .first_difference = first_difference(run, *reference)};
 }
 
 // Scrolls the texts of aligned lanes together. A lane that has moved since the last frame leads.

@@ -14,7 +14,6 @@
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/settings.h"
 #include "ui/prepare/playhead.h"
-#include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/shell/context.h"
@@ -148,7 +147,7 @@ struct Divergence {
 };
 
 Divergence divergence_of(const engine::RunRecord& run, const AlignedWith& aligned) {
-  if (aligned.reference) return {aligned.reference, first_difference(run, *aligned.reference)};
+  if (aligned.reference) return {aligned.reference, aligned.first_difference};
   const bool is_reported = aligned.lanes.empty() && run.agreement;
   return {nullptr, is_reported ? run.agreement->first_difference : -1};
 }

@@ -28,8 +28,9 @@ struct TextView : PanelState {
 /// The lanes with which a run's text is laid out, so that tokens with the same index have the same place.
 struct AlignedWith {
   std::span<const engine::RunRecord* const> lanes;  // the run is among them
-  // The run whose tokens are compared: the first different one has a mark. nullptr: none has
+  // The run whose tokens are compared, and the index of the first generated token that differs, which gets a mark; -1: none
   const engine::RunRecord* reference = nullptr;
+  int first_difference = -1;
 };
 
 /// Draws the visible lines of a run's tokens in the current window and handles hovers and clicks. While the playhead follows, the window

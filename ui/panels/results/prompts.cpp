@@ -27,20 +27,19 @@ struct Column {
   const char* name;
   bool descends;  // sorted from the highest value on at the first click
 };
-constexpr std::array<Column, 7> kPromptColumns{
-    {{ResultColumn::Name, "prompt", false},
-     {ResultColumn::Task, "task", false},
-     {ResultColumn::Lane, "lane", false},
-     {ResultColumn::Speedup, "speedup", true},
-     {ResultColumn::TokensPerStep, "tokens / step", true},
-     {ResultColumn::Acceptance, "accepted", true},
-     {ResultColumn::Difference, "against AR", true}}};
+constexpr std::array<Column, 7> kPromptColumns{{{ResultColumn::Name, "prompt", false},
+                                                {ResultColumn::Task, "task", false},
+                                                {ResultColumn::Lane, "lane", false},
+                                                {ResultColumn::Speedup, "speedup", true},
+                                                {ResultColumn::TokensPerStep, "tok/step", true},
+                                                {ResultColumn::Acceptance, "accepted", true},
+                                                {ResultColumn::Difference, "vs AR", true}}};
 constexpr std::array<Column, 6> kTaskColumns{{{ResultColumn::Name, "task, prompts", false},
                                               {ResultColumn::Lane, "lane", false},
                                               {ResultColumn::Speedup, "speedup, geo. mean", true},
-                                              {ResultColumn::TokensPerStep, "tokens / step", true},
+                                              {ResultColumn::TokensPerStep, "tok/step", true},
                                               {ResultColumn::Acceptance, "accepted", true},
-                                              {ResultColumn::Difference, "against AR", true}}};
+                                              {ResultColumn::Difference, "vs AR", true}}};
 
 bool has_prompts(const engine::Timeline& timeline) {
   return listed_set(timeline, 0) != 0;
