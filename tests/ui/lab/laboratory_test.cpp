@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline/simulated_schedule.h"
+#include "tests/support/work_time.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/replay.h"
@@ -235,6 +236,21 @@ TEST(Laboratory, nothing_is_cut_at_several_sizes) {
       }
     }
   }
+}
+
+// Returns the processor time (ms) of a frame of the laboratory with a run of `n_tokens`.
+double cost_of_a_frame(int n_tokens) {
+  DrawnWindow window;
+  window.shell.take(streams::race({"ar", "recycling"}, n_tokens));
+  window.shell.show(ui::Screen::Lab);
+  window.shell.selection().run = 2;
+  for (int i = 0; i < 4; ++i) window.gui.frame(window.shell);
+  return test::least_worked_ms(20, [&] { window.gui.frame(window.shell); });
+}
+
+TEST(Laboratory, frame_cost_of_a_long_run_is_bounded) {
+  const double few = cost_of_a_frame(300), many = cost_of_a_frame(20'000);
+  EXPECT_LT(many, 3 * few) << few << " ms for a run of 300 tokens";
 }
 
 TEST(Laboratory, panels_have_pictures) {

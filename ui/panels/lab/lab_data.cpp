@@ -20,7 +20,8 @@ namespace {
 struct LabData : PanelState {
   engine::RunId run = 0;
   std::uint64_t version = 0,
-                seen = 0;  // versions of the timeline plus 1: of the data, of the last call
+                seen = 0;         // versions of the timeline plus 1: of the data, of the last call
+  std::uint64_t n_forgotten = 0;  // grows when the data are removed
   std::optional<Acceptance> acceptance;
   std::optional<SpeedAccount> account;
   std::optional<std::vector<TaskAcceptance>> tasks;
@@ -31,6 +32,7 @@ struct LabData : PanelState {
   // Removes everything; the next data is that of run `of`.
   void forget(engine::RunId of) {
     run = of;
+    ++n_forgotten;
     version = 0;
     acceptance.reset();
     account.reset();
@@ -57,6 +59,10 @@ LabData& data_of(Context& context) {
 }
 
 }  // namespace
+
+std::uint64_t lab_version(Context& context) {
+  return data_of(context).n_forgotten;
+}
 
 const Acceptance& lab_acceptance(Context& context) {
   LabData& data = data_of(context);

@@ -2,6 +2,7 @@
 // older than the timeline by a tenth at most. All functions that return data require a run.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct RecordedShape;
 struct SpeedAccount;
 struct TaskAcceptance;
 
+/// Returns the version of the data below; it changes when they are prepared again, also for another run.
+std::uint64_t lab_version(Context& context);
 /// Returns the acceptance of the selected run.
 const Acceptance& lab_acceptance(Context& context);
 /// Returns the account of its speed-up.

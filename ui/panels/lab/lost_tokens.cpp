@@ -25,11 +25,18 @@ std::string why_none(const Context& context) {
   return context.run()->totals.n_rejected > 0 ? "" : "The target has rejected no proposal.";
 }
 
-// Returns the indices of the tokens in the order that the user chose.
-std::vector<std::size_t> sorted(const std::vector<LostToken>& lost, ImGuiTableSortSpecs* specs) {
-  std::vector<std::size_t> order(lost.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (!specs || specs->SpecsCount == 0) return order;
+// The order of the rows, and the version of the data that it belongs to.
+struct LostView : PanelState {
+  std::vector<std::size_t> order;
+  std::uint64_t version = 0;
+};
+
+// Sorts the rows as the user chose.
+void sort(const std::vector<LostToken>& lost, ImGuiTableSortSpecs* specs, LostView& view) {
+  view.order.resize(lost.size());
+  std::iota(view.order.begin(), view.order.end(), std::size_t{0});
+  if (!specs || specs->SpecsCount == 0) return;
+  specs->SpecsDirty = false;
   const ImGuiTableColumnSortSpecs& by = specs->Specs[0];
   const auto less = [&](std::size_t i, std::size_t j) {
     const LostToken &a = lost[i], &b = lost[j];
@@ -48,8 +55,7 @@ std::vector<std::size_t> sorted(const std::vector<LostToken>& lost, ImGuiTableSo
   };
   const bool descends = by.SortDirection == ImGuiSortDirection_Descending;
   std::ranges::stable_sort(
-      order, [&](std::size_t i, std::size_t j) { return descends ? less(j, i) : less(i, j); });
-  return order;
+      view.order, [&](std::size_t i, std::size_t j) { return descends ? less(j, i) : less(i, j); });
 }
 
 void row(Context& context, const LostToken& token) {
@@ -93,12 +99,16 @@ void draw(Context& context) {
   ImGui::TableSetupColumn("unused", ImGuiTableColumnFlags_PreferSortDescending);
   ImGui::TableHeadersRow();
   const std::vector<LostToken>& lost = lab_lost(context);
-  const std::vector<std::size_t> order = sorted(lost, ImGui::TableGetSortSpecs());
+  auto& view = context.states.get<LostView>();
+  ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
+  const std::uint64_t version = lab_version(context);
+  if (view.version != version || (specs && specs->SpecsDirty)) sort(lost, specs, view);
+  view.version = version;
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(order.size()));
+  clipper.Begin(static_cast<int>(view.order.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      row(context, lost[order[static_cast<std::size_t>(i)]]);
+      row(context, lost[view.order[static_cast<std::size_t>(i)]]);
   ImGui::EndTable();
 }
 

@@ -68,9 +68,26 @@ void sliders(const RecordedShape& shape, WhatIfView& view) {
   if (link("reset###reset_sizes")) view.sizes = shape.recorded, view.cost = RowCost::Recorded;
 }
 
-void results(Context& context, const RecordedShape& shape, const WhatIfView& view) {
-  const WhatIf result = what_if(shape, view.sizes, view.cost);
-  const WhatIf recorded = what_if(shape, shape.recorded, RowCost::Recorded);
+// Computes the results again if the data or the choices have changed.
+void compute(Context& context, const RecordedShape& shape, WhatIfView& view) {
+  const std::uint64_t version = lab_version(context);
+  if (view.version == version && view.computed == view.sizes && view.computed_cost == view.cost &&
+      view.computed_over == view.over)
+    return;
+  view.version = version;
+  view.computed = view.sizes;
+  view.computed_cost = view.cost;
+  view.computed_over = view.over;
+  view.chosen = what_if(shape, view.sizes, view.cost);
+  view.recorded = what_if(shape, shape.recorded, RowCost::Recorded);
+  view.curves.clear();
+  for (int i = 0; i < kRowCosts; ++i)
+    view.curves.push_back(speedup_over(shape, view.over, view.sizes, static_cast<RowCost>(i)));
+}
+
+void results(Context& context, const RecordedShape& shape, WhatIfView& view) {
+  compute(context, shape, view);
+  const WhatIf &result = view.chosen, &recorded = view.recorded;
   const double measured = lab_account(context).measured;
   label_value({"speed-up", fmt::format("{:.2f}x", result.speedup),
                "tokens / step x time of a plain step / time of a step",
@@ -90,7 +107,7 @@ void results(Context& context, const RecordedShape& shape, const WhatIfView& vie
 }
 
 // Draws the speed-up over the values of one size, for all costs of a row. A click chooses a value.
-void chart(const RecordedShape& shape, WhatIfView& view) {
+void chart(Context& context, const RecordedShape& shape, WhatIfView& view) {
   std::vector<const char*> names;
   std::vector<Knob> knobs;
   int over = 0;
@@ -103,12 +120,11 @@ void chart(const RecordedShape& shape, WhatIfView& view) {
   }
   if (quiet_choice("##over", "speed-up over ", names, over)) view.x = {};
   view.over = knobs[static_cast<std::size_t>(over)];
-  std::vector<Curve> curves;
+  compute(context, shape, view);
+  const std::vector<Curve>& curves = view.curves;
   std::string below;
-  for (int i = 0; i < kRowCosts; ++i) {
-    curves.push_back(speedup_over(shape, view.over, view.sizes, static_cast<RowCost>(i)));
-    below += (i ? " \xC2\xB7 " : "") + curves.back().name + ": " + below_one_words(curves.back());
-  }
+  for (const Curve& curve : curves)
+    below += (below.empty() ? "" : " \xC2\xB7 ") + curve.name + ": " + below_one_words(curve);
   wrapped(below, theme().dim);
   const auto clicked = draw_chart("speedup", curves, view.x,
                                   {.x_name = name_of(view.over),
@@ -204,7 +220,7 @@ void draw(Context& context) {
   ImGui::EndChild();
   if (beside) ImGui::SameLine(0, px(14));
   ImGui::BeginChild("chart", {0, beside ? 0 : px(240)});
-  chart(shape, view);
+  chart(context, shape, view);
   ImGui::EndChild();
 }
 

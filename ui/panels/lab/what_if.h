@@ -1,6 +1,9 @@
 // The panel What if: the speed-up of a recorded run with other sizes and other costs of a row.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "ui/prepare/lab/what_if.h"
 #include "ui/shell/panel_state.h"
 #include "ui/widgets/chart.h"
@@ -14,6 +17,13 @@ struct WhatIfView : PanelState {
   RowCost cost = RowCost::Recorded;
   Knob over = Knob::Depth;  // the x axis of the chart
   ChartAxis x;
+  // The results, and the version of the data and the choices that they were computed from.
+  WhatIf chosen, recorded;
+  std::vector<Curve> curves;  // of the chart, one for each cost
+  std::uint64_t version = 0;
+  Sizes computed;
+  RowCost computed_cost = RowCost::Recorded;
+  Knob computed_over = Knob::Depth;
   void document_changed() override { run = 0; }
 };
 
