@@ -20,14 +20,14 @@ constexpr double kPriorSlope = 0.04, kPriorPosition = 1.0 / 16000;
 /// Standard deviations of the logarithm of times: of one row; of the ratio of e rows to one row, a part
 /// that grows evenly with the logarithm of the rows and a part that differs from one row count to the
 /// next (Brownian motion).
-struct Spread {
+struct Deviations {
   double level, slope, rough;
   double position;  // of the ratios of a and b to one row
 };
-constexpr Spread kPrior{10, 0.6, 0.15, 0.8};
-constexpr Spread kDrift{0.04, 0.006, 0.008, 0.004};  // per step
-constexpr Spread kChanged{0.3, 0.1, 0.05, 0.1};      // after outliers in a row
-constexpr double kNoise = 0.06;                      // of one measurement
+constexpr Deviations kPrior{10, 0.6, 0.15, 0.8};
+constexpr Deviations kDrift{0.04, 0.006, 0.008, 0.004};  // per step
+constexpr Deviations kChanged{0.3, 0.1, 0.05, 0.1};      // after outliers in a row
+constexpr double kNoise = 0.06;                          // of one measurement
 /// Deviations beyond this many standard deviations count as this many.
 constexpr double kOutlier = 3;
 
@@ -35,7 +35,7 @@ double squared(double x) {
   return x * x;
 }
 
-double covariance_of(const Spread& spread, std::size_t i, std::size_t j) {
+double covariance_of(const Deviations& spread, std::size_t i, std::size_t j) {
   static const std::array<double, kN> logs = [] {
     std::array<double, kN> values{};
     for (std::size_t a = 0; a < kN; a++) values[a] = std::log(static_cast<double>(kAnchors[a]));
@@ -46,7 +46,7 @@ double covariance_of(const Spread& spread, std::size_t i, std::size_t j) {
          squared(spread.rough) * logs[std::min(i, j)];
 }
 
-void add_spread(std::vector<double>& variance, const Spread& spread) {
+void add_spread(std::vector<double>& variance, const Deviations& spread) {
   for (std::size_t i = 0; i < kState; i++)
     for (std::size_t j = 0; j < kState; j++)
       variance[i * kState + j] += covariance_of(spread, i, j);

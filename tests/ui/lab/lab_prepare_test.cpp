@@ -295,7 +295,7 @@ TEST(LabWhatIf, recorded_sizes_give_the_measured_speedup) {
   const engine::Timeline timeline = session();
   const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
   EXPECT_EQ(shape.why, "");
-  EXPECT_EQ(shape.recorded, (ui::Sizes{.depth = 2, .width = 1, .nodes = 2, .window = 0}));
+  EXPECT_EQ(shape.recorded, (ui::WhatIfSizes{.depth = 2, .width = 1, .nodes = 2, .window = 0}));
   const ui::WhatIf result = ui::what_if(shape, shape.recorded, ui::RowCost::Recorded);
   EXPECT_DOUBLE_EQ(result.tokens, 2);
   EXPECT_DOUBLE_EQ(result.rows, 3);
@@ -307,7 +307,7 @@ TEST(LabWhatIf, another_depth_changes_tokens_rows_and_draft) {
   const engine::Timeline timeline = session();
   const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
   const auto at = [&](int depth, ui::RowCost cost) {
-    ui::Sizes sizes = shape.recorded;
+    ui::WhatIfSizes sizes = shape.recorded;
     sizes.depth = depth;
     return ui::what_if(shape, sizes, cost);
   };
@@ -352,8 +352,8 @@ TEST(LabWhatIf, a_narrow_tree_leaves_rows_out) {
   s.end(2, 2);
   const engine::Timeline timeline = timeline_of(s.events);
   const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
-  EXPECT_EQ(shape.recorded, (ui::Sizes{.depth = 2, .width = 2, .nodes = 4, .window = 0}));
-  ui::Sizes sizes = shape.recorded;
+  EXPECT_EQ(shape.recorded, (ui::WhatIfSizes{.depth = 2, .width = 2, .nodes = 4, .window = 0}));
+  ui::WhatIfSizes sizes = shape.recorded;
   sizes.width = 1;  // rows 1 and 4 are left
   EXPECT_DOUBLE_EQ(ui::what_if(shape, sizes, ui::RowCost::Free).tokens, 1);
   EXPECT_DOUBLE_EQ(ui::what_if(shape, sizes, ui::RowCost::Free).rows, (3 + 2) / 2.0);
@@ -377,7 +377,7 @@ TEST(LabWhatIf, window_columns_scale_their_rows) {
   const engine::Timeline timeline = timeline_of(s.events);
   const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
   EXPECT_EQ(shape.recorded.window, 3);
-  ui::Sizes sizes = shape.recorded;
+  ui::WhatIfSizes sizes = shape.recorded;
   sizes.window = 1;
   EXPECT_DOUBLE_EQ(ui::what_if(shape, sizes, ui::RowCost::Free).rows, 1 + 2 + 1);
   EXPECT_EQ(ui::largest(shape, ui::Knob::Window), 6);

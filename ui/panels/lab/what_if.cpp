@@ -36,7 +36,7 @@ void sliders(const RecordedShape& shape, WhatIfView& view) {
     const auto knob = static_cast<Knob>(i);
     const int most = largest(shape, knob);
     if (most == 0) continue;
-    Sizes recorded = shape.recorded;
+    WhatIfSizes recorded = shape.recorded;
     int& value = view.sizes.of(knob);
     ImGui::AlignTextToFramePadding();
     words(name_of(knob), theme().dim);

@@ -13,7 +13,7 @@ namespace ui {
 /// The user's choices.
 struct WhatIfView : PanelState {
   engine::RunId run = 0;
-  Sizes sizes;
+  WhatIfSizes sizes;
   RowCost cost = RowCost::Recorded;
   Knob over = Knob::Depth;  // the x axis of the chart
   ChartAxis x;
@@ -21,7 +21,7 @@ struct WhatIfView : PanelState {
   WhatIf chosen, recorded;
   std::vector<Curve> curves;  // of the chart, one for each cost
   std::uint64_t version = 0;
-  Sizes computed;
+  WhatIfSizes computed;
   RowCost computed_cost = RowCost::Recorded;
   Knob computed_over = Knob::Depth;
   void document_changed() override { run = 0; }

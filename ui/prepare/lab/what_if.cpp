@@ -62,7 +62,7 @@ const char* help_of(Knob knob) {
   return kHelp[static_cast<std::size_t>(knob)];
 }
 
-int& Sizes::of(Knob knob) {
+int& WhatIfSizes::of(Knob knob) {
   return knob == Knob::Depth   ? depth
          : knob == Knob::Width ? width
          : knob == Knob::Nodes ? nodes
@@ -114,7 +114,7 @@ int largest(const RecordedShape& shape, Knob knob) {
   return kWidestWindow * shape.recorded.window;
 }
 
-WhatIf what_if(const RecordedShape& shape, const Sizes& sizes, RowCost cost) {
+WhatIf what_if(const RecordedShape& shape, const WhatIfSizes& sizes, RowCost cost) {
   WhatIf sum;
   const int n_more = is_chain(shape) ? std::max(0, sizes.depth - shape.recorded.depth) : 0;
   const double more_tokens = expected_tokens(shape.rate, n_more) - 1;
@@ -148,12 +148,12 @@ WhatIf what_if(const RecordedShape& shape, const Sizes& sizes, RowCost cost) {
   return sum;
 }
 
-Curve speedup_over(const RecordedShape& shape, Knob knob, Sizes sizes, RowCost cost) {
+Curve speedup_over(const RecordedShape& shape, Knob knob, WhatIfSizes sizes, RowCost cost) {
   Curve curve{name_of(cost), {}, {}};
   for (int value = knob == Knob::Width ? 1 : 0; value <= largest(shape, knob); ++value) {
     sizes.of(knob) = value;
     // More nodes are allowed than recorded, so that a deeper chain is not cut.
-    Sizes used = sizes;
+    WhatIfSizes used = sizes;
     if (is_chain(shape)) used.width = 1, used.nodes = std::max(used.nodes, shape.recorded.nodes);
     curve.x.push_back(value);
     curve.y.push_back(what_if(shape, used, cost).speedup);

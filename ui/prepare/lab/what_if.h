@@ -20,12 +20,12 @@ const char* name_of(Knob knob);
 const char* help_of(Knob knob);
 
 /// Values of the sizes.
-struct Sizes {
+struct WhatIfSizes {
   int depth = 0;   // proposals after one another: gamma, the length of a block or of an n-gram
   int width = 0;   // proposals beside one another: candidates of a node, n-grams
   int nodes = 0;   // proposals of a step, in the order of its rows
   int window = 0;  // columns of Lookahead's window
-  bool operator==(const Sizes&) const = default;
+  bool operator==(const WhatIfSizes&) const = default;
   int& of(Knob knob);
 };
 
@@ -44,7 +44,7 @@ struct RecordedShape {
   };
   std::string why;  // why there is none; empty otherwise
   std::vector<Step> steps;
-  Sizes recorded;   // the largest of all steps
+  WhatIfSizes recorded;  // the largest of all steps
   double rate = 0;  // passed / reached over all depths: the acceptance beyond the recorded depth
   double plain_ms = 0;       // a plain step
   double plain_forward = 0;  // of it the forward, ms
@@ -64,10 +64,10 @@ struct WhatIf {
   double tokens = 0, rows = 0, ms = 0, speedup = 0;
 };
 /// Derives the result for sizes from 0 to largest().
-WhatIf what_if(const RecordedShape& shape, const Sizes& sizes, RowCost cost);
+WhatIf what_if(const RecordedShape& shape, const WhatIfSizes& sizes, RowCost cost);
 
 /// Returns the speed-up over the values of a size, 0 or 1 to its largest value; the other sizes are those given.
-Curve speedup_over(const RecordedShape& shape, Knob knob, Sizes sizes, RowCost cost);
+Curve speedup_over(const RecordedShape& shape, Knob knob, WhatIfSizes sizes, RowCost cost);
 /// Returns in words where a curve is below 1: "below 1 from 7 on", "above 1 everywhere".
 std::string below_one_words(const Curve& curve);
 
