@@ -103,7 +103,7 @@ void underline_tab(const ImGuiDockNode* node) {
 
 // The width below which the top bar omits the program's name, the model, and buttons that cannot be used now; below which the buttons at its
 // right end are in a popup; and below which the names of the screens are in a list. In px at 100 %.
-constexpr float kNarrowBar = 1150, kNarrowerBar = 985, kNarrowestBar = 845;
+constexpr float kNarrowBar = 1060, kNarrowerBar = 900, kNarrowestBar = 760;
 
 bool bar_is_below(float width) {
   return ImGui::GetMainViewport()->Size.x < px(width);
@@ -222,7 +222,7 @@ void Shell::draw_screen_choice() {
   static constexpr Choice kChoices[] = {
       {Screen::Welcome, "Welcome", "Alt+0"}, {Screen::Live, "Live", "Alt+1"},
       {Screen::Compare, "Compare", "Alt+2"}, {Screen::Lesson, "Lessons", "Alt+3"},
-      {Screen::Lab, "Laboratory", "Alt+4"},  {Screen::Training, "Training", "Alt+5"}};
+      {Screen::Lab, "Lab", "Alt+4"},         {Screen::Training, "Training", "Alt+5"}};
   if (bar_is_below(kNarrowestBar)) {
     const auto shown = std::ranges::find(kChoices, screen_, &Choice::screen);
     if (ImGui::Button((std::string(shown->name) + "...###screens").c_str()))
@@ -236,6 +236,7 @@ void Shell::draw_screen_choice() {
     ImGui::SameLine();
     return;
   }
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), px(5)));
   for (const Choice& choice : kChoices) {
     const bool on = screen_ == choice.screen;
     ImGui::PushStyleColor(ImGuiCol_Button, on ? colour(theme().button) : IM_COL32(0, 0, 0, 0));
@@ -245,6 +246,7 @@ void Shell::draw_screen_choice() {
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) tooltip(choice.keys);
     ImGui::SameLine(0, px(2));
   }
+  ImGui::PopStyleVar();
 }
 
 void Shell::draw_model_chip(Context& c) {
