@@ -189,6 +189,7 @@ void Shell::draw(double seconds) {
   fit_form();
   follow_lesson();
   Context c = context();
+  select_run_for_lab(c.timeline);
   // Idle time does not advance the view.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
@@ -212,6 +213,18 @@ void Shell::draw(double seconds) {
   if (frames_until_picture_ > 0) --frames_until_picture_;
   const std::chrono::duration<float, std::milli> spent = std::chrono::steady_clock::now() - begun;
   draw_ms_ = draw_ms_ * 0.9f + 0.1f * spent.count();
+}
+
+// The Laboratory begins with a run that has proposals: if the selected one has none (plain decoding), with the first of its race that has.
+void Shell::select_run_for_lab(const engine::Timeline& timeline) {
+  const engine::RunRecord* run = timeline.run(selection_.run);
+  if (!lab_begins_ || reads() || !run) return;
+  lab_begins_ = false;
+  if (run->totals.n_proposed > 0 || run->started.race == 0) return;
+  const auto race = timeline.race(run->started.race);
+  const auto found = std::ranges::find_if(
+      race, [](const engine::RunRecord* one) { return one->totals.n_proposed > 0; });
+  if (found != race.end()) selection_.run = (*found)->id();
 }
 
 void Shell::draw_screen_choice() {

@@ -340,6 +340,7 @@ void Shell::open(const std::string& path, bool keep_screen) {
 
 void Shell::show(Screen screen) {
   screen_ = screen;
+  lab_begins_ = screen == Screen::Lab;
   state<TimelineView>().range = {};
 }
 

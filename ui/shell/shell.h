@@ -248,6 +248,7 @@ class Shell {
   void appearance_rows();
   void limit_rows();
   void follow_arrangement();
+  void select_run_for_lab(const engine::Timeline& timeline);
   void go_through_history(bool back);
   bool shows_sheet() const;
   void save_changed_settings();
@@ -406,6 +407,7 @@ class Shell {
   Notes notes_kept_;          // notes_ as they were saved last
   Notes live_notes_;          // notes of the live session, while a recording is shown
   Screen screen_ = Screen::Welcome;
+  bool lab_begins_ = false;  // the Laboratory was opened, and has not chosen a run yet
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   std::pair<Screen, Room> laid_out_{Screen::Welcome,

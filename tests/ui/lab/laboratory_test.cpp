@@ -44,6 +44,7 @@ void open_in_lab(DrawnWindow& window, const std::string& path, engine::RunId run
   };
   ASSERT_TRUE(waiting::until(is_read, [&] { window.gui.frame(window.shell); }));
   window.shell.show(ui::Screen::Lab);
+  window.gui.frame(window.shell);  // which chooses a run
   window.shell.selection().run = run;
 }
 
@@ -100,6 +101,21 @@ TEST(Laboratory, lost_tokens_are_listed) {
   EXPECT_THAT(window.said(), HasSubstr(fmt::format("| \"{}\" | \"{}\" | \"{}\" | {} | {} |",
                                                    lost[0].proposed_text, lost[0].instead_text,
                                                    lost[0].context, lost[0].n, lost[0].n_unused)));
+}
+
+TEST(Laboratory, begins_with_a_run_of_the_race_that_has_proposals) {
+  DrawnWindow window;
+  const std::string race = DECOSCOPE_SOURCE_DIR "/assets/recordings/first_race.pdrun";
+  ASSERT_NO_FATAL_FAILURE(open_in_lab(window, race, 1));
+  ASSERT_EQ(run_in(window, 1).totals.n_proposed, 0);
+  window.gui.frame(window.shell);
+  EXPECT_EQ(window.shell.selection().run, 1u) << "the user's choice stays";
+  window.shell.show(ui::Screen::Live);
+  window.gui.frame(window.shell);
+  window.shell.show(ui::Screen::Lab);
+  window.gui.frame(window.shell);
+  EXPECT_EQ(window.shell.selection().run, 2u);
+  EXPECT_GT(run_in(window, 2).totals.n_proposed, 0);
 }
 
 TEST(Laboratory, runs_without_proposals_say_so) {
