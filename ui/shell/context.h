@@ -42,12 +42,13 @@ struct Requests {
   std::string open_lesson;          // path of a lesson to open
   bool export_trace = false, save = false;
   bool show_live_session = false;
-  std::string screen;  // the name of a screen to show
-  std::string copy;    // text for the clipboard
-  std::string say;     // a message to show
-  bool load = false;   // load the model of the form without a run
-  bool pin = false;    // pin or unpin the place in the Inspector
-  std::string panel;   // the id of a panel to bring to the front
+  bool watch_race = false;  // play the bundled race with captions
+  std::string screen;       // the name of a screen to show
+  std::string copy;         // text for the clipboard
+  std::string say;          // a message to show
+  bool load = false;        // load the model of the form without a run
+  bool pin = false;         // pin or unpin the place in the Inspector
+  std::string panel;        // the id of a panel to bring to the front
 };
 
 /// The arguments of a panel's functions, valid for one frame. All references belong to the shell.

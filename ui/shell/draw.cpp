@@ -190,6 +190,7 @@ void Shell::draw(double seconds) {
   follow_lesson();
   Context c = context();
   select_run_for_lab(c.timeline);
+  follow_watched_race(c);
   // Idle time does not advance the view.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
@@ -199,7 +200,8 @@ void Shell::draw(double seconds) {
       draw_saving_bar(draw_reading_bar(c, main->Pos.y + (lectures() ? 0 : px(kTopBar)))));
   const float reports = draw_damage_bar(draw_restore_bar(draw_late_bar(bars)));
   const float top = draw_failure_bar(c, draw_saved_bar(reports));
-  const float bottom = main->Pos.y + main->Size.y - (lectures() ? 0 : px(kStatusBar));
+  const float bottom =
+      draw_caption(c, main->Pos.y + main->Size.y - (lectures() ? 0 : px(kStatusBar)));
   if (screen_ == Screen::Lesson)
     draw_lesson_screen(top, bottom);
   else

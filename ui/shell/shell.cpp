@@ -362,7 +362,7 @@ void Shell::say(const std::string& message) {
 bool Shell::animates() const {
   return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() ||
          saves() || exports() || picture_ || training_is_behind_ || closes_at_ >= 0 ||
-         stops_since_ >= 0;
+         stops_since_ >= 0 || plays_captions();
 }
 
 bool Shell::measures() const {
@@ -424,6 +424,7 @@ void Shell::handle_requests(Context& context) {
   requests_ = {};
   if (!now.copy.empty()) ImGui::SetClipboardText(now.copy.c_str());
   if (!now.say.empty()) say(now.say);
+  if (now.watch_race) watch_race();
   if (now.show_live_session && !export_waits()) {
     show_live();
     adopt_document();

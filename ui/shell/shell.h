@@ -22,6 +22,7 @@
 #include "ui/files/session.h"
 #include "ui/files/settings.h"
 #include "ui/files/setup_form.h"
+#include "ui/prepare/captions.h"
 #include "ui/prepare/playhead.h"
 #include "ui/prepare/selection.h"
 #include "ui/prepare/time/animation_frames.h"
@@ -86,6 +87,8 @@ class Shell {
   /// Opens a training run by its folder or its training.jsonl, for the screen Training, and keeps reading it while it grows.
   /// @return false if it cannot be opened; a message says why
   bool open_training(const std::string& path);
+  /// Plays the bundled race with captions; any key or click takes over.
+  void watch_race();
   /// Opens a lesson by its .json file and shows its first card.
   /// @return false if it is refused; a message says why
   bool open_lesson(const std::string& path);
@@ -213,6 +216,9 @@ class Shell {
   void take_read(std::vector<engine::Event> events);
   void end_reading();
   void show_live();
+  bool plays_captions() const;
+  void follow_watched_race(const Context& context);
+  float draw_caption(const Context& context, float bottom);
   void follow_news(const std::vector<engine::Event>& events);
   void show_next(const engine::RunStarted& started);
   void follow_reasoning(const std::vector<engine::Event>& events);
@@ -407,7 +413,14 @@ class Shell {
   Notes notes_kept_;          // notes_ as they were saved last
   Notes live_notes_;          // notes of the live session, while a recording is shown
   Screen screen_ = Screen::Welcome;
-  bool lab_begins_ = false;  // the Laboratory was opened, and has not chosen a run yet
+  enum class Watched {
+    No,
+    Reading,
+    Playing
+  } watched_ = Watched::No;  // the race that plays by itself
+  std::vector<Caption> captions_shown_;
+  double watched_since_ = 0;  // clock_ when it began to play
+  bool lab_begins_ = false;   // the Laboratory was opened, and has not chosen a run yet
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   std::pair<Screen, Room> laid_out_{Screen::Welcome,

@@ -61,7 +61,7 @@ void doors(Context& context) {
            "recording, so it needs no model.",
            "Watch###watch", has_race,
            catalog.race_recording.empty() ? "no recording is bundled" : ""))
-    context.requests.open = catalog.race_recording;
+    context.requests.watch_race = true;
   if (door(high, "lessons", "Learn how it works",
            "Short lessons on recorded runs: predict what a decoder does next, then see it. For "
            "readers who are new to parallel decoding.",

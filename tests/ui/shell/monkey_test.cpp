@@ -1,0 +1,245 @@
+// Random use of the window: keys, mouse, files, events, sizes. After every frame the drawn corners are finite, and the state of the window is
+// consistent; Dear ImGui's assertions abort.
+//   DECOSCOPE_MONKEY_SECONDS  for each seed, 3 by default
+//   DECOSCOPE_MONKEY_SEEDS    "1,2,3"; 1 by default
+// A failure prints the seed and the last actions; the same seed repeats them.
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <deque>
+#include <iostream>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
+#include "tests/support/files.h"
+#include "tests/ui/support/drawn_window.h"
+#include "ui/shell/keys.h"
+#include "ui/widgets/assert_log.h"
+
+namespace {
+
+using engine::test::Folder;
+using namespace ui;
+
+std::string from_environment(const char* name, const char* otherwise) {
+  const char* set = std::getenv(name);
+  return set && *set ? set : otherwise;
+}
+
+std::vector<unsigned> seeds() {
+  std::istringstream in(from_environment("DECOSCOPE_MONKEY_SEEDS", "1"));
+  std::vector<unsigned> all;
+  for (std::string one; std::getline(in, one, ',');)
+    all.push_back(static_cast<unsigned>(std::stoul(one)));
+  return all;
+}
+
+const std::vector<std::string> kFiles = {"assets/recordings/first_race.pdrun",
+                                         "assets/lessons/2_draft_and_verify.pdrun",
+                                         "assets/lessons/5_consistency_models.pdrun",
+                                         "assets/lessons/8_scheduling_and_fastcot.pdrun",
+                                         "assets/lessons/4_jacobi.json",
+                                         "README.md",
+                                         "no such file.pdrun"};
+
+class Monkey {
+ public:
+  explicit Monkey(unsigned seed) : random_(seed), seed_(seed) {}
+
+  /// Does one random action and draws a frame. @return false after a violated invariant
+  bool act() {
+    const int kind = below(100);
+    if (kind < 30)
+      move_mouse();
+    else if (kind < 50)
+      press_mouse();
+    else if (kind < 75)
+      press_key();
+    else if (kind < 80)
+      type();
+    else if (kind < 92)
+      perform_action();
+    else if (kind < 95)
+      take_events();
+    else if (kind < 97)
+      open_file();
+    else
+      resize();
+    window_.gui.frame(window_.shell);
+    while (window_.commands.try_take()) {
+    }
+    return is_consistent();
+  }
+  std::string story() const {
+    std::string text = fmt::format("seed {}, action {}:\n", seed_, n_);
+    for (const std::string& one : last_) text += "  " + one + "\n";
+    return text;
+  }
+
+ private:
+  int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
+  void note(std::string what) {
+    ++n_;
+    last_.push_back(std::move(what));
+    if (last_.size() > 30) last_.pop_front();
+  }
+
+  void move_mouse() {
+    ImGuiIO& io = ImGui::GetIO();
+    const ImVec2 to{static_cast<float>(below(static_cast<int>(io.DisplaySize.x) + 20) - 10),
+                    static_cast<float>(below(static_cast<int>(io.DisplaySize.y) + 20) - 10)};
+    io.AddMousePosEvent(to.x, to.y);
+    note(fmt::format("mouse to {} {}", to.x, to.y));
+  }
+  void press_mouse() {
+    ImGuiIO& io = ImGui::GetIO();
+    const int button = below(10) < 7 ? 0 : below(3);
+    if (below(4) == 0) {
+      const float by = static_cast<float>(below(7) - 3);
+      io.AddMouseWheelEvent(0, by);
+      return note(fmt::format("wheel {}", by));
+    }
+    const bool is_down = !ImGui::IsMouseDown(button);
+    io.AddMouseButtonEvent(button, is_down);
+    if (is_down && below(3) > 0) io.AddMouseButtonEvent(button, false);  // a click
+    note(fmt::format("button {} {}", button, is_down ? "down" : "up"));
+  }
+  void press_key() {
+    static constexpr ImGuiKey kMods[] = {ImGuiMod_Ctrl, ImGuiMod_Shift, ImGuiMod_Alt};
+    ImGuiIO& io = ImGui::GetIO();
+    const auto keys = key_actions();
+    const int chord =
+        below(3) > 0 ? keys[static_cast<std::size_t>(below(static_cast<int>(keys.size())))].chord
+                     : static_cast<int>(ImGuiKey_Tab) + below(60);
+    if (chord == (ImGuiMod_Ctrl | ImGuiKey_S)) return;  // writes files until the disk is full
+    for (const ImGuiKey mod : kMods)
+      if (chord & mod) io.AddKeyEvent(mod, true);
+    io.AddKeyEvent(static_cast<ImGuiKey>(chord & ~ImGuiMod_Mask_), true);
+    io.AddKeyEvent(static_cast<ImGuiKey>(chord & ~ImGuiMod_Mask_), false);
+    for (const ImGuiKey mod : kMods)
+      if (chord & mod) io.AddKeyEvent(mod, false);
+    note("key " + chord_words(chord));
+  }
+  void type() {
+    static constexpr const char* kTexts[] = {
+        "a",  "12",  "-1",      "99999999999", "\xF0\x9F\x98\x80", "\xE6\x97\xA5\xE6\x9C\xAC",
+        "\n", "0.5", "\xD7\xA9"};
+    const char* text = kTexts[below(std::size(kTexts))];
+    ImGui::GetIO().AddInputCharactersUTF8(text);
+    note(std::string("text ") + text);
+  }
+  void perform_action() {
+    const auto keys = key_actions();
+    const KeyAction& key = keys[static_cast<std::size_t>(below(static_cast<int>(keys.size())))];
+    if (key.action == Action::Save) return;
+    note(std::string("action ") + key.name);
+    window_.shell.perform(key.action);
+  }
+  void take_events() {
+    static constexpr const char* kDecoders[] = {"lookahead", "jacobi", "ar", "prompt-lookup"};
+    const int kind = below(4);
+    note(fmt::format("events {}", kind));
+    if (kind == 0)
+      window_.shell.take(streams::failed_run());
+    else if (kind == 1)
+      window_.shell.take(streams::cut_mid_step());
+    else if (kind == 2)
+      window_.shell.take(streams::race({"ar", "jacobi", "lookahead"}));
+    else
+      window_.shell.take(streams::one_run(kDecoders[below(4)]));
+  }
+  void open_file() {
+    const std::string& file =
+        kFiles[static_cast<std::size_t>(below(static_cast<int>(kFiles.size())))];
+    note("open " + file);
+    window_.shell.open(DECOSCOPE_SOURCE_DIR "/" + file, below(2) == 0);
+  }
+  void resize() {
+    static constexpr ImVec2 kSizes[] = {{1600, 1000}, {1280, 720}, {640, 400},
+                                        {2560, 1440}, {900, 500},  {300, 200}};
+    ImGui::GetIO().DisplaySize = kSizes[below(std::size(kSizes))];
+    note(fmt::format("size {}", ImGui::GetIO().DisplaySize.x));
+  }
+
+  bool is_consistent() {
+    Shell& shell = window_.shell;
+    for (const ImDrawList* list : ImGui::GetDrawData()->CmdLists)
+      for (const ImDrawVert& corner : list->VtxBuffer)
+        if (!std::isfinite(corner.pos.x) || !std::isfinite(corner.pos.y))
+          return fails("a corner is not finite");
+    for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+      if (window->WasActive && !(window->Size.x >= 0 && window->Size.y >= 0))
+        return fails("a window has no size");
+    const Document& shown = shell.session().shown();
+    if (shell.selection().run != 0 && !shown.timeline.run(shell.selection().run))
+      return fails("the selected run is not there");
+    if (!(shell.playhead().at >= 0)) return fails("the playhead is before the start");
+    Settings back;
+    std::string why;
+    if (!from_text(to_text(shell.settings()), back, why) ||
+        to_text(back) != to_text(shell.settings()))
+      return fails("the settings cannot be read again: " + why);
+    Notes notes;
+    if (!from_text(to_text(shell.notes()), notes, why))
+      return fails("the notes cannot be read again: " + why);
+    return true;
+  }
+  bool fails(const std::string& what) {
+    ADD_FAILURE() << what << "\n" << story();
+    return false;
+  }
+
+  std::mt19937 random_;
+  unsigned seed_;
+  std::int64_t n_ = 0;
+  std::deque<std::string> last_;
+  DrawnWindow window_;
+};
+
+// Sets environment variables to a folder during its lifetime.
+class Home {
+ public:
+  explicit Home(const std::string& folder) {
+    for (const char* name : {"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"}) {
+      const char* had = std::getenv(name);
+      had_.emplace_back(name, had ? std::optional<std::string>(had) : std::nullopt);
+      setenv(name, folder.c_str(), 1);
+    }
+  }
+  ~Home() {
+    for (const auto& [name, had] : had_) had ? setenv(name, had->c_str(), 1) : unsetenv(name);
+  }
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, std::optional<std::string>>> had_;
+};
+
+TEST(Monkey, random_use_keeps_the_window_consistent) {
+  const Folder folder;  // what the window writes
+  const Home home(folder.path());
+  const std::chrono::duration<double> time(
+      std::stod(from_environment("DECOSCOPE_MONKEY_SECONDS", "3")));
+  for (const unsigned seed : seeds()) {
+    Monkey monkey(seed);
+    const AssertLog asserts([&monkey](const std::string& said) {
+      ADD_FAILURE() << said << "\n" << monkey.story();
+    });
+    const auto end = std::chrono::steady_clock::now() + time;
+    std::int64_t n = 0;
+    while (std::chrono::steady_clock::now() < end && !HasFailure() && monkey.act()) ++n;
+    std::cout << "seed " << seed << ": " << n << " actions\n";
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+}  // namespace

@@ -1,0 +1,114 @@
+// "Watch a race": captions of a recorded race, and the replay that shows them.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/event/timeline/timeline.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/waiting.h"
+#include "ui/prepare/captions.h"
+#include "ui/prepare/time/run_times.h"
+
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using namespace ui;
+
+struct Race {
+  engine::Timeline timeline;
+  std::vector<RunTimes> times;
+  std::vector<CaptionLane> lanes;
+
+  explicit Race(const std::vector<std::string>& decoders) {
+    for (const engine::Event& event : streams::race(decoders)) timeline.apply(event);
+    times.resize(timeline.runs().size());
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      extend(times[i], timeline.runs()[i]);
+      lanes.push_back({&timeline.runs()[i], &times[i], decoders[i]});
+    }
+  }
+  std::vector<std::string> texts(double least_gap) const {
+    std::vector<std::string> all;
+    for (const Caption& one : captions_of(timeline, lanes, least_gap)) all.push_back(one.text);
+    return all;
+  }
+};
+
+TEST(Captions, tell_the_notable_moments_in_order) {
+  const Race race({"ar", "lookahead"});
+  const auto captions = captions_of(race.timeline, race.lanes, 0);
+  for (std::size_t i = 1; i < captions.size(); ++i) EXPECT_LE(captions[i - 1].at, captions[i].at);
+  const std::vector<std::string> texts = race.texts(0);
+  ASSERT_GE(texts.size(), 5u);
+  EXPECT_THAT(texts.front(), HasSubstr("All lanes answer the same message"));
+  EXPECT_THAT(texts, Contains(AllOf(HasSubstr("lookahead: the model accepts"), HasSubstr("pool"))));
+  EXPECT_THAT(texts, Contains(HasSubstr("lookahead: a proposal is rejected")));
+  EXPECT_THAT(texts, Contains(AllOf(HasSubstr("lookahead is done"), HasSubstr("times as fast"))));
+  EXPECT_THAT(texts, Contains(AllOf(HasSubstr("ar is done: 1.00 tokens a step"),
+                                    Not(HasSubstr("times as fast")))));
+  EXPECT_EQ(texts.back(), "All texts are the same, token for token.");
+}
+
+TEST(Captions, of_moments_too_near_to_each_other_the_important_ones_stay) {
+  const Race race({"ar", "lookahead", "jacobi"});
+  const double end = race.times.front().end_compute(), gap = end / 6;
+  const auto captions = captions_of(race.timeline, race.lanes, gap);
+  EXPECT_LT(captions.size(), captions_of(race.timeline, race.lanes, 0).size());
+  for (std::size_t i = 2; i + 1 < captions.size(); ++i)
+    EXPECT_GE(captions[i].at - captions[i - 1].at, gap) << captions[i].text;
+  EXPECT_THAT(race.texts(gap), Contains(HasSubstr("is done")));
+}
+
+TEST(Captions, the_last_one_before_a_time_is_shown) {
+  const std::vector<Caption> captions{{0, "a"}, {10, "b"}};
+  EXPECT_EQ(caption_at(captions, -1), "");
+  EXPECT_EQ(caption_at(captions, 0), "a");
+  EXPECT_EQ(caption_at(captions, 9.9), "a");
+  EXPECT_EQ(caption_at(captions, 1e9), "b");
+  EXPECT_THAT(captions_of(engine::Timeline(), {}, 1), IsEmpty());
+}
+
+struct Watching : DrawnWindow {
+  Watching() {
+    catalog.race_recording = DECOSCOPE_SOURCE_DIR "/assets/recordings/first_race.pdrun";
+    shell.watch_race();
+    EXPECT_TRUE(waiting::until([this] { return !shell.reads(); }, [this] { gui.frame(shell); }));
+    for (int i = 0; i < 3; ++i) gui.frame(shell);
+  }
+  std::string after(double seconds) {
+    for (double t = 0; t < seconds; t += 1.0 / 60) gui.frame(shell);
+    return gui.said(shell);
+  }
+};
+
+TEST(WatchedRace, plays_to_its_end_with_captions) {
+  Watching window;
+  const std::string begins = window.gui.said(window.shell);
+  EXPECT_THAT(begins, AllOf(HasSubstr("All lanes answer the same message"),
+                            HasSubstr("any key takes over")));
+  EXPECT_EQ(window.shell.playhead().mode, Playhead::Mode::Playing);
+  EXPECT_THAT(window.after(14), HasSubstr("is done"));
+  EXPECT_EQ(window.shell.playhead().mode, Playhead::Mode::Playing) << "17 s in all";
+  EXPECT_THAT(window.after(6), HasSubstr("All texts are the same, token for token."));
+  EXPECT_EQ(window.shell.playhead().mode, Playhead::Mode::Paused);
+}
+
+TEST(WatchedRace, any_key_takes_over) {
+  Watching window;
+  window.after(2);
+  const double at = window.shell.playhead().at;
+  ImGui::GetIO().AddKeyEvent(ImGuiKey_X, true);
+  const std::string said = window.after(0.1);
+  EXPECT_THAT(said, AllOf(HasSubstr("You have taken over"), Not(HasSubstr("any key takes over"))));
+  EXPECT_EQ(window.shell.playhead().mode, Playhead::Mode::Paused);
+  EXPECT_NEAR(window.shell.playhead().at, at, 0.05 * at + 2e7);
+  EXPECT_EQ(window.shell.playhead().speed, 1);
+}
+
+}  // namespace

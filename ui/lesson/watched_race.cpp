@@ -1,0 +1,81 @@
+// "Watch a race": a bundled recording plays by itself, with one caption for each notable moment. Any key or click takes over.
+#include <algorithm>
+
+#include <imgui.h>
+
+#include "ui/prepare/captions.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/shell/shell.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
+
+namespace ui {
+namespace {
+
+constexpr double kPlaySeconds = 17;      // of the whole race
+constexpr double kCaptionSeconds = 1.6;  // the least for a caption
+constexpr float kCaptionBar = 46;
+
+bool has_input() {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (io.MouseWheel != 0 || ImGui::IsMouseClicked(ImGuiMouseButton_Left) ||
+      ImGui::IsMouseClicked(ImGuiMouseButton_Right))
+    return true;
+  for (int key = ImGuiKey_NamedKey_BEGIN; key < ImGuiKey_GamepadStart; ++key)
+    if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(key), false)) return true;
+  return false;
+}
+
+}  // namespace
+
+void Shell::watch_race() {
+  if (catalog_.race_recording.empty()) return;
+  open(catalog_.race_recording);
+  watched_ = Watched::Reading;
+}
+
+// Begins to play once the recording is read, and ends the guidance at the first input.
+void Shell::follow_watched_race(const Context& c) {
+  if (watched_ == Watched::No) return;
+  if (watched_ == Watched::Reading) {
+    if (reads()) return;
+    std::vector<CaptionLane> lanes;
+    for (const engine::RunRecord* run : c.shown_runs())
+      lanes.push_back({run, &c.times(*run), c.name_of(*run)});
+    captions_shown_ = captions_of(c.timeline, lanes, c.end() * kCaptionSeconds / kPlaySeconds);
+    watched_ = captions_shown_.empty() ? Watched::No : Watched::Playing;
+    playhead_ = {.mode = Playhead::Mode::Playing, .at = 0, .speed = c.end() / 1e9 / kPlaySeconds};
+    watched_since_ = clock_;
+  } else if (has_input()) {
+    watched_ = Watched::No;
+    playhead_.go_to(playhead_.at, c.end());
+    playhead_.speed = 1;
+    say("You have taken over. Space plays, the arrow keys go step by step, Home returns to the "
+        "start.");
+  }
+}
+
+bool Shell::plays_captions() const {
+  return watched_ == Watched::Playing &&
+         clock_ - watched_since_ < kPlaySeconds + 2 * kCaptionSeconds;
+}
+
+// Draws the caption above the status bar. @return where it begins
+float Shell::draw_caption(const Context& c, float bottom) {
+  if (watched_ != Watched::Playing) return bottom;
+  // The caption of the end follows the last step.
+  const double pace = c.end() / kPlaySeconds;
+  const double at = std::max(playhead_.at, (clock_ - watched_since_) * pace);
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  const float top = bottom - px(kCaptionBar);
+  begin_bar("##caption", {main->Pos.x, top}, {main->Size.x, px(kCaptionBar)}, {px(16), px(10)});
+  ImGui::PushFont(fonts().bold, 18);
+  words_within(caption_at(captions_shown_, at), theme().bright, main->Size.x - px(230));
+  ImGui::PopFont();
+  ImGui::SameLine(main->Size.x - px(196));
+  words("any key takes over", theme().dim);
+  ImGui::End();
+  return top;
+}
+
+}  // namespace ui
