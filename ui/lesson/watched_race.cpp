@@ -5,6 +5,7 @@
 
 #include "ui/prepare/captions.h"
 #include "ui/prepare/time/run_times.h"
+#include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"

@@ -42,6 +42,7 @@ struct Requests {
   std::string open_lesson;          // path of a lesson to open
   bool export_trace = false, save = false;
   bool show_live_session = false;
+  bool tour = false;        // begin the tour of the screen Live
   bool watch_race = false;  // play the bundled race with captions
   std::string screen;       // the name of a screen to show
   std::string copy;         // text for the clipboard

@@ -191,6 +191,7 @@ void Shell::draw(double seconds) {
   Context c = context();
   select_run_for_lab(c.timeline);
   follow_watched_race(c);
+  follow_tour(c);
   // Idle time does not advance the view.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
@@ -201,7 +202,7 @@ void Shell::draw(double seconds) {
   const float reports = draw_damage_bar(draw_restore_bar(draw_late_bar(bars)));
   const float top = draw_failure_bar(c, draw_saved_bar(reports));
   const float bottom =
-      draw_caption(c, main->Pos.y + main->Size.y - (lectures() ? 0 : px(kStatusBar)));
+      draw_tour(draw_caption(c, main->Pos.y + main->Size.y - (lectures() ? 0 : px(kStatusBar))));
   if (screen_ == Screen::Lesson)
     draw_lesson_screen(top, bottom);
   else

@@ -425,6 +425,7 @@ void Shell::handle_requests(Context& context) {
   if (!now.copy.empty()) ImGui::SetClipboardText(now.copy.c_str());
   if (!now.say.empty()) say(now.say);
   if (now.watch_race) watch_race();
+  if (now.tour) start_tour();
   if (now.show_live_session && !export_waits()) {
     show_live();
     adopt_document();

@@ -89,6 +89,8 @@ class Shell {
   bool open_training(const std::string& path);
   /// Plays the bundled race with captions; any key or click takes over.
   void watch_race();
+  /// Begins the tour of the screen Live; opens the bundled race if nothing is shown.
+  void start_tour();
   /// Opens a lesson by its .json file and shows its first card.
   /// @return false if it is refused; a message says why
   bool open_lesson(const std::string& path);
@@ -217,6 +219,8 @@ class Shell {
   void end_reading();
   void show_live();
   bool plays_captions() const;
+  void follow_tour(const Context& context);
+  float draw_tour(float bottom);
   void follow_watched_race(const Context& context);
   float draw_caption(const Context& context, float bottom);
   void follow_news(const std::vector<engine::Event>& events);
@@ -419,8 +423,10 @@ class Shell {
     Playing
   } watched_ = Watched::No;  // the race that plays by itself
   std::vector<Caption> captions_shown_;
-  double watched_since_ = 0;  // clock_ when it began to play
-  bool lab_begins_ = false;   // the Laboratory was opened, and has not chosen a run yet
+  int tour_step_ = 0;                   // of the tour, from 1; 0: no tour
+  engine::StepId tour_begins_at_ = -1;  // the selected step when the tour's step began
+  double watched_since_ = 0;            // clock_ when it began to play
+  bool lab_begins_ = false;             // the Laboratory was opened, and has not chosen a run yet
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   std::pair<Screen, Room> laid_out_{Screen::Welcome,

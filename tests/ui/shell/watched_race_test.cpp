@@ -111,4 +111,39 @@ TEST(WatchedRace, any_key_takes_over) {
   EXPECT_EQ(window.shell.playhead().speed, 1);
 }
 
+TEST(Tour, each_step_ends_when_it_is_done) {
+  DrawnWindow window;
+  window.catalog.race_recording = DECOSCOPE_SOURCE_DIR "/assets/recordings/first_race.pdrun";
+  Shell& shell = window.shell;
+  shell.start_tour();
+  ASSERT_TRUE(waiting::until([&] { return !shell.reads(); }, [&] { window.gui.frame(shell); }));
+  EXPECT_THAT(window.said(), HasSubstr("1 of 4. Click a token"));
+  const engine::RunId run = shell.selection().run;
+  ASSERT_GT(shell.session().shown().timeline.run(run)->totals.n_proposed, 0);
+  shell.selection().locked = {run, 3, -1, -1};
+  EXPECT_THAT(window.said(), HasSubstr("2 of 4. Press the right arrow"));
+  shell.perform(Action::NextStep);
+  EXPECT_THAT(window.said(), HasSubstr("3 of 4. Press Space"));
+  shell.perform(Action::ToStart);
+  EXPECT_THAT(window.said(), HasSubstr("3 of 4."));
+  shell.perform(Action::PlayView);
+  EXPECT_THAT(window.said(), HasSubstr("4 of 4. Drag over the Timeline"));
+  shell.perform(Action::RangeIn);
+  shell.perform(Action::ToEnd);
+  shell.perform(Action::RangeOut);
+  const std::string end = window.said();
+  EXPECT_THAT(end, AllOf(HasSubstr("That was the tour."), Not(HasSubstr("4 of 4"))));
+}
+
+TEST(Tour, ends_on_another_screen) {
+  DrawnWindow window;
+  window.shell.take(streams::one_run("lookahead"));
+  window.shell.start_tour();
+  EXPECT_THAT(window.said(), HasSubstr("1 of 4."));
+  window.shell.show(Screen::Compare);
+  EXPECT_THAT(window.said(), Not(HasSubstr("1 of 4.")));
+  window.shell.show(Screen::Live);
+  EXPECT_THAT(window.said(), Not(HasSubstr("1 of 4.")));
+}
+
 }  // namespace
