@@ -565,12 +565,7 @@ bool text_area(const char* id, std::string& text, ImVec2 size) {
       ImGuiInputTextFlags_CallbackResize | ImGuiInputTextFlags_WordWrap, grow, &text);
 }
 
-bool quiet_choice(const char* id,
-                  const char* prefix,
-                  std::span<const char* const> names,
-                  int& index) {
-  const std::string shown = std::string(prefix) + names[index];
-  bool changed = false;
+bool begin_quiet_choice(const char* id, const std::string& shown) {
   ImGui::PushStyleColor(ImGuiCol_FrameBg, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
@@ -578,7 +573,15 @@ bool quiet_choice(const char* id,
   const bool open = ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_WidthFitPreview);
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(3);
-  if (!open) return false;
+  return open;
+}
+
+bool quiet_choice(const char* id,
+                  const char* prefix,
+                  std::span<const char* const> names,
+                  int& index) {
+  bool changed = false;
+  if (!begin_quiet_choice(id, std::string(prefix) + names[index])) return false;
   for (int i = 0; i < static_cast<int>(names.size()); ++i) {
     if (!ImGui::Selectable(names[i], i == index)) continue;
     index = i;

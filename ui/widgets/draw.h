@@ -109,7 +109,9 @@ bool tick(const char* label, bool& on);
 bool text_line(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
 /// Draws a text field with several lines, wrapped between words.
 bool text_area(const char* id, std::string& text, ImVec2 size);
-/// Draws a choice that looks like text with a small arrow and opens a list. @return whether the index has changed
+/// Draws a choice that looks like text with a small arrow. @return whether its list is open; then ImGui::EndCombo() ends it
+bool begin_quiet_choice(const char* id, const std::string& shown);
+/// Draws such a choice with its list. @return whether the index has changed
 bool quiet_choice(const char* id,
                   const char* prefix,
                   std::span<const char* const> names,

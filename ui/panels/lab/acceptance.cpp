@@ -1,5 +1,5 @@
 // The panel Acceptance: how many proposals the target accepts by depth and task, and the speed-up that follows.
-#include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -34,7 +34,7 @@ std::string bounds_words(const Alpha& alpha) {
 }
 
 std::string speedup_words(double speedup) {
-  return speedup > 0 ? fmt::format("{:.2f}x", speedup) : "-";
+  return speedup > 0 && std::isfinite(speedup) ? fmt::format("{:.2f}x", speedup) : "-";
 }
 
 std::string share_words(double part, double whole) {

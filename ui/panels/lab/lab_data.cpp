@@ -105,17 +105,14 @@ void lab_head(Context& context, const Panel& panel) {
   panel_legend(panel);
   const engine::RunRecord* shown = context.run();
   if (!shown) return;
-  std::vector<std::string> names;
-  int index = 0;
-  for (const engine::RunRecord& run : context.timeline.runs()) {
-    if (&run == shown) index = static_cast<int>(names.size());
-    names.push_back(std::to_string(run.id()) + "  " + context.name_of(run));
-  }
-  std::vector<const char*> words_of;
-  for (const std::string& name : names) words_of.push_back(name.c_str());
+  const auto name_of = [&](const engine::RunRecord& run) {
+    return std::to_string(run.id()) + "  " + context.name_of(run);
+  };
   ImGui::SameLine();
-  if (quiet_choice("##lab_run", "run ", words_of, index))
-    context.selection.run = context.timeline.runs()[static_cast<std::size_t>(index)].id();
+  if (!begin_quiet_choice("##lab_run", "run " + name_of(*shown))) return;
+  for (const engine::RunRecord& run : context.timeline.runs())
+    if (ImGui::Selectable(name_of(run).c_str(), &run == shown)) context.selection.run = run.id();
+  ImGui::EndCombo();
 }
 
 std::string why_no_proposals(const Context& context) {

@@ -93,11 +93,12 @@ bool same_method(const engine::RunStarted& a, const engine::RunStarted& b) {
 }
 
 // Returns the number of generated tokens before the first rejection of a step, and the token that was committed there; {-1, -1} without one.
-std::pair<int, engine::TokenId> committed_instead(const engine::RunRecord& run,
-                                                  const engine::StepRecord& step) {
+std::pair<std::int64_t, engine::TokenId> committed_instead(const engine::RunRecord& run,
+                                                           const engine::StepRecord& step) {
   const auto n_accepted = static_cast<std::size_t>(std::max(0, step.verified.n_accepted));
   if (n_accepted >= step.committed.tokens.size()) return {-1, -1};
-  return {step.committed.first_pos - run.first_generated() + static_cast<int>(n_accepted),
+  return {std::int64_t{step.committed.first_pos} - run.first_generated() +
+              static_cast<std::int64_t>(n_accepted),
           step.committed.tokens[n_accepted]};
 }
 
@@ -114,12 +115,15 @@ int unused_below(const engine::StepRecord& step, int row) {
   return n;
 }
 
-std::string text_before(const engine::Timeline& timeline, const engine::RunRecord& run, int index) {
-  constexpr int kTokens = 8;
-  const int first = std::max(0, index - kTokens);
+std::string text_before(const engine::Timeline& timeline,
+                        const engine::RunRecord& run,
+                        std::int64_t index) {
+  constexpr std::int64_t kTokens = 8;
+  const std::int64_t first = std::max<std::int64_t>(0, index - kTokens);
   if (index <= 0 || index > std::ssize(run.tokens)) return "";
   std::vector<engine::TokenId> ids;
-  for (int i = first; i < index; ++i) ids.push_back(run.tokens[static_cast<std::size_t>(i)].id);
+  for (std::int64_t i = first; i < index; ++i)
+    ids.push_back(run.tokens[static_cast<std::size_t>(i)].id);
   return timeline.text_of(run, ids);
 }
 
