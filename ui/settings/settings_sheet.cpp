@@ -58,7 +58,7 @@ void Shell::draw_settings() {
     ImGui::SameLine();
     if (link("Restore all defaults###defaults")) {
       choose(settings_, {});
-      rebind();
+      keys_ = bound_keys(settings_.keys);
       style_is_stale_ = true;
     }
     explained("of this sheet and of the keys; Ctrl+Z brings the old ones back");
@@ -134,7 +134,7 @@ void Shell::go_through_history(bool back) {
   if (from_text(wanted->settings, chosen, ignored)) choose(settings_, chosen);
   notes_ = wanted->notes;
   if (wanted->layout != before.layout && !wanted->layout.empty()) layout_to_load_ = wanted->layout;
-  rebind();
+  keys_ = bound_keys(settings_.keys);
   style_is_stale_ = true;
   say(fmt::format("{}: {}", back ? "Undone" : "Done again", changed_words(before, *wanted)));
 }

@@ -90,6 +90,16 @@ TEST(Arrangement, settings_are_undone_and_redone) {
   EXPECT_THAT(stage.perform(Action::Redo), HasSubstr("There is nothing to redo."));
 }
 
+TEST(Arrangement, a_key_is_undone_while_keys_are_pressed) {
+  Stage stage;
+  stage.shell.settings().keys["find"] = ImGuiKey_G;
+  stage.settle();
+  ImGui::GetIO().AddKeyEvent(ImGuiKey_G, true);
+  ImGui::GetIO().AddKeyEvent(ImGuiKey_A, true);
+  stage.perform(Action::Undo);
+  EXPECT_TRUE(stage.shell.settings().keys.empty());
+}
+
 TEST(Arrangement, a_bookmark_is_undone) {
   Stage stage;
   stage.shell.selection().locked = {1, 3, -1, -1};

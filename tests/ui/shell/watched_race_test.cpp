@@ -130,6 +130,7 @@ TEST(Tour, each_step_ends_when_it_is_done) {
   EXPECT_THAT(window.said(), HasSubstr("4 of 4. Drag over the Timeline"));
   shell.perform(Action::RangeIn);
   shell.perform(Action::ToEnd);
+  window.said();
   shell.perform(Action::RangeOut);
   const std::string end = window.said();
   EXPECT_THAT(end, AllOf(HasSubstr("That was the tour."), Not(HasSubstr("4 of 4"))));

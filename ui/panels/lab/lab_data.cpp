@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include <imgui.h>
+
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/lab/acceptance.h"
 #include "ui/prepare/lab/cost.h"
@@ -21,6 +23,7 @@ struct LabData : PanelState {
   engine::RunId run = 0;
   std::uint64_t version = 0,
                 seen = 0;         // versions of the timeline plus 1: of the data, of the last call
+  int frame = -1;                 // the frame of the last call
   std::uint64_t n_forgotten = 0;  // grows when the data are removed
   std::optional<Acceptance> acceptance;
   std::optional<SpeedAccount> account;
@@ -46,6 +49,9 @@ struct LabData : PanelState {
 LabData& data_of(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;
   auto& data = context.states.get<LabData>();
+  // Once in a frame, so that a panel's references stay valid.
+  if (data.run == context.run()->id() && data.frame == ImGui::GetFrameCount()) return data;
+  data.frame = ImGui::GetFrameCount();
   const std::uint64_t version = context.timeline.version() + 1;
   const bool pauses = version == data.seen;
   const bool grown = version - data.version > data.version / kPart;
