@@ -149,12 +149,12 @@ std::optional<SetProgress> set_of(const engine::Timeline& timeline) {
 }
 
 std::string set_words(const engine::PlaceInSet& place) {
-  std::string text;
-  if (place.n_prompts > 1) text = fmt::format("prompt {} of {}", place.prompt + 1, place.n_prompts);
-  if (place.n_repeats > 1)
-    text += fmt::format("{}repeat {} of {}", text.empty() ? "" : ", ", place.repeat + 1,
-                        place.n_repeats);
-  return text;
+  const bool prompts = place.n_prompts > 1, repeats = place.n_repeats > 1;
+  if (prompts && repeats)  // short, because a narrow window has little room
+    return fmt::format("prompt {}/{}, repeat {}/{}", place.prompt + 1, place.n_prompts,
+                       place.repeat + 1, place.n_repeats);
+  if (prompts) return fmt::format("prompt {} of {}", place.prompt + 1, place.n_prompts);
+  return repeats ? fmt::format("repeat {} of {}", place.repeat + 1, place.n_repeats) : "";
 }
 
 bool is_going(const engine::Timeline& timeline) {

@@ -66,7 +66,7 @@ struct SetProgress {
 };
 /// Returns the progress of the last set; nullopt if there is none or all its races have begun or were dropped.
 std::optional<SetProgress> set_of(const engine::Timeline& timeline);
-/// Returns the place of a run in its set: "repeat 3 of 10", "prompt 2 of 5, repeat 3 of 10"; empty if it is in none.
+/// Returns the place of a run in its set: "repeat 3 of 10", "prompt 2/5, repeat 3/10"; empty if it is in none.
 std::string set_words(const engine::PlaceInSet& place);
 /// Returns the name of a run: "C lookahead" for a lane of a race, else "lookahead".
 std::string name_of(const engine::RunRecord& run);

@@ -172,7 +172,7 @@ TEST(Repeats, the_place_in_a_set_has_words) {
   EXPECT_EQ(set_words({}), "");
   EXPECT_EQ(set_words({.set = 1, .repeat = 2, .n_repeats = 10}), "repeat 3 of 10");
   EXPECT_EQ(set_words({.set = 1, .prompt = 1, .n_prompts = 5, .repeat = 0, .n_repeats = 2}),
-            "prompt 2 of 5, repeat 1 of 2");
+            "prompt 2/5, repeat 1/2");
 }
 
 TEST(Repeats, setup_requests_them) {

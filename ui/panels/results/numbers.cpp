@@ -275,10 +275,10 @@ void repeats(Context& context, const engine::RunRecord& run) {
 void range_note(Context& context, const StepRange& range) {
   TimeRange& measured = context.states.get<TimelineView>().range;
   if (measured.range0 == measured.range1) return;
-  wrapped(range.size() > 0
-              ? fmt::format("Measured range: steps {} to {}", range.first, range.end - 1)
-              : std::string("Measured range: no step of this run ends in it"),
-          theme().warn);
+  std::string words = "no step of this run ends in it";
+  if (range.size() == 1) words = fmt::format("step {}", range.first);
+  if (range.size() > 1) words = fmt::format("steps {} to {}", range.first, range.end - 1);
+  wrapped("Measured range: " + words, theme().warn);
   if (button("Clear the range###clear_range", false, true,
              "show the figures of all steps up to the playhead"))
     measured.forget_measured();

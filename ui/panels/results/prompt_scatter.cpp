@@ -12,10 +12,16 @@
 namespace ui {
 namespace {
 
-// The markers of the lanes, which differ without colours.
-constexpr std::array<ImPlotMarker, 5> kMarkers{ImPlotMarker_Circle, ImPlotMarker_Square,
-                                               ImPlotMarker_Up, ImPlotMarker_Diamond,
-                                               ImPlotMarker_Cross};
+// The markers of the lanes. The legend names them, because its icons show only the colours.
+struct Marker {
+  ImPlotMarker shape;
+  const char* name;
+};
+constexpr std::array<Marker, 5> kMarkers{{{ImPlotMarker_Circle, "circles"},
+                                          {ImPlotMarker_Square, "squares"},
+                                          {ImPlotMarker_Up, "triangles"},
+                                          {ImPlotMarker_Diamond, "diamonds"},
+                                          {ImPlotMarker_Cross, "crosses"}}};
 constexpr float kReach = 9;  // px at 100 % from a point within which the mouse is over it
 
 struct Point {
@@ -45,12 +51,13 @@ std::optional<Point> point_under_mouse(const std::vector<ScatterLane>& lanes) {
 void draw_points(const std::vector<ScatterLane>& lanes) {
   for (const ScatterLane& lane : lanes) {
     ImPlotSpec spec;
-    spec.Marker = kMarkers[static_cast<std::size_t>(lane.lane) % kMarkers.size()];
+    const Marker& marker = kMarkers[static_cast<std::size_t>(lane.lane) % kMarkers.size()];
+    spec.Marker = marker.shape;
     spec.MarkerSize = px(4.5f);
     spec.LineColor = spec.MarkerFillColor = spec.MarkerLineColor = ink_of(lane.lane);
     spec.LineWeight = px(1.5f);
-    const std::string name =
-        fmt::format("{} {}", static_cast<char>('A' + lane.lane % 26), lane.decoder);
+    const std::string name = fmt::format("{} {}: {}", static_cast<char>('A' + lane.lane % 26),
+                                         lane.decoder, marker.name);
     ImPlot::PlotScatter(name.c_str(), lane.acceptance_percent.data(), lane.speedup.data(),
                         static_cast<int>(lane.rows.size()), spec);
   }
@@ -78,8 +85,13 @@ std::optional<std::size_t> draw_scatter(const std::vector<PromptResult>& prompts
     return std::nullopt;
   }
   std::optional<std::size_t> clicked;
-  if (!ImPlot::BeginPlot("##scatter", {-1, -1}, ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText))
+  ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, ImVec2(0, 0.1f));  // whole markers at the ends
+  const bool is_open =
+      ImPlot::BeginPlot("##scatter", {-1, -1}, ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText);
+  if (!is_open) {
+    ImPlot::PopStyleVar();
     return clicked;
+  }
   ImPlot::SetupAxes("accepted of verified, %", "speedup", ImPlotAxisFlags_None,
                     ImPlotAxisFlags_AutoFit);
   ImPlot::SetupAxisLimits(ImAxis_X1, 0, 100);
@@ -87,7 +99,7 @@ std::optional<std::size_t> draw_scatter(const std::vector<PromptResult>& prompts
   constexpr double kPlain = 1;  // the speed of plain decoding
   ImPlotSpec line;
   line.LineColor = ImGui::ColorConvertU32ToFloat4(colour(theme().faint));
-  line.Flags = ImPlotInfLinesFlags_Horizontal | ImPlotItemFlags_NoLegend;
+  line.Flags = ImPlotItemFlags{ImPlotInfLinesFlags_Horizontal} | ImPlotItemFlags_NoLegend;
   ImPlot::PlotInfLines("##plain", &kPlain, 1, line);
   draw_points(lanes);
   ring_shown(lanes, prompts, shown);
@@ -102,6 +114,7 @@ std::optional<std::size_t> draw_scatter(const std::vector<PromptResult>& prompts
       clicked = point->lane->rows[point->index];
   }
   ImPlot::EndPlot();
+  ImPlot::PopStyleVar();
   return clicked;
 }
 

@@ -20,7 +20,7 @@ using Show = PromptsView::Show;
 
 constexpr ImGuiTableFlags kTable = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY |
                                    ImGuiTableFlags_ScrollX | ImGuiTableFlags_Sortable |
-                                   ImGuiTableFlags_SizingFixedFit;
+                                   ImGuiTableFlags_SortTristate | ImGuiTableFlags_SizingFixedFit;
 
 struct Column {
   ResultColumn id;
@@ -36,10 +36,10 @@ constexpr std::array<Column, 7> kPromptColumns{{{ResultColumn::Name, "prompt", f
                                                 {ResultColumn::Difference, "vs AR", true}}};
 constexpr std::array<Column, 6> kTaskColumns{{{ResultColumn::Name, "task, prompts", false},
                                               {ResultColumn::Lane, "lane", false},
-                                              {ResultColumn::Speedup, "speedup, geo. mean", true},
+                                              {ResultColumn::Speedup, "speedup", true},
                                               {ResultColumn::TokensPerStep, "tok/step", true},
                                               {ResultColumn::Acceptance, "accepted", true},
-                                              {ResultColumn::Difference, "vs AR", true}}};
+                                              {ResultColumn::Difference, "identical", true}}};
 
 bool has_prompts(const engine::Timeline& timeline) {
   return listed_set(timeline, 0) != 0;
@@ -62,8 +62,9 @@ PromptsView& view_of(Context& context, bool& is_new) {
   if (!is_new) return view;
   view.set = set, view.n_over = n_over, view.n_compared = n_compared;
   view.prompts = prompt_results(context.timeline, set, view.speedups);
-  view.sorted = view.prompts;
   view.tasks = task_results(view.prompts);
+  view.sorted = view.prompts;
+  view.sorted_tasks = view.tasks;
   return view;
 }
 
@@ -97,11 +98,14 @@ void set_up(const Columns& columns) {
 }
 
 // Sorts the rows if the user chose another order or the rows are new.
+// @param unsorted  the order without a chosen column
 template <class Row>
-void sort_rows(std::vector<Row>& rows, bool are_new) {
+void sort_rows(std::vector<Row>& rows, const std::vector<Row>& unsorted, bool are_new) {
   ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-  if (!specs || specs->SpecsCount == 0 || (!specs->SpecsDirty && !are_new)) return;
+  if (!specs || (!specs->SpecsDirty && !are_new)) return;
   specs->SpecsDirty = false;
+  rows = unsorted;
+  if (specs->SpecsCount == 0) return;
   const ImGuiTableColumnSortSpecs& by = specs->Specs[0];
   sort_results(rows, static_cast<ResultColumn>(by.ColumnUserID),
                by.SortDirection == ImGuiSortDirection_Descending);
@@ -142,7 +146,7 @@ void prompt_row(Context& context, const PromptResult& row, int index) {
 void prompt_table(Context& context, PromptsView& view, bool is_new) {
   if (!ImGui::BeginTable("prompts", std::size(kPromptColumns), kTable)) return;
   set_up(kPromptColumns);
-  sort_rows(view.sorted, is_new);
+  sort_rows(view.sorted, view.prompts, is_new);
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(view.sorted.size()));
   while (clipper.Step())
@@ -154,8 +158,8 @@ void prompt_table(Context& context, PromptsView& view, bool is_new) {
 void task_table(PromptsView& view, bool is_new) {
   if (!ImGui::BeginTable("tasks", std::size(kTaskColumns), kTable)) return;
   set_up(kTaskColumns);
-  sort_rows(view.tasks, is_new);
-  for (const TaskResult& row : view.tasks) {
+  sort_rows(view.sorted_tasks, view.tasks, is_new);
+  for (const TaskResult& row : view.sorted_tasks) {
     ImGui::TableNextRow();
     next_cell(fmt::format("{}, {}", row.task.empty() ? "no task" : row.task, row.n_prompts),
               theme().text);

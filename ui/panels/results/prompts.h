@@ -17,8 +17,9 @@ struct PromptsView : PanelState {
   /// The view that the user chose.
   enum class Show { Prompts, Tasks, Scatter } show = Show::Prompts;
   std::vector<PromptResult> prompts;  // of the set, unsorted
-  std::vector<PromptResult> sorted;   // as the table shows them
-  std::vector<TaskResult> tasks;      // as the table shows them
+  std::vector<TaskResult> tasks;      // of the set, unsorted
+  std::vector<PromptResult> sorted;   // as the tables show them
+  std::vector<TaskResult> sorted_tasks;
   // for which they were computed: the set, and the numbers of ended and of compared runs
   std::uint32_t set = 0;
   std::size_t n_over = 0, n_compared = 0;
@@ -26,7 +27,7 @@ struct PromptsView : PanelState {
   void document_changed() override {
     set = 0;
     n_over = n_compared = 0;
-    prompts.clear(), sorted.clear(), tasks.clear(), speedups.clear();
+    prompts.clear(), tasks.clear(), sorted.clear(), sorted_tasks.clear(), speedups.clear();
   }
 };
 

@@ -217,8 +217,7 @@ std::string difference_words(const PromptResult& row) {
 }
 
 std::string difference_words(const TaskResult& row) {
-  return row.n_compared > 0 ? fmt::format("{} of {} identical", row.n_identical, row.n_compared)
-                            : "-";
+  return row.n_compared > 0 ? fmt::format("{} of {}", row.n_identical, row.n_compared) : "-";
 }
 
 }  // namespace ui

@@ -83,7 +83,7 @@ std::vector<ScatterLane> scatter_of(const std::vector<PromptResult>& prompts);
 
 /// Returns "identical", "differs at 12", or "-" if the run was not compared.
 std::string difference_words(const PromptResult& row);
-/// Returns "9 of 10 identical", or "-" if no run was compared.
+/// Returns how many of the compared prompts are identical, "9 of 10"; "-" if no run was compared.
 std::string difference_words(const TaskResult& row);
 
 }  // namespace ui
