@@ -51,6 +51,8 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
   }
   if (const auto task = line.find("task"); task != line.end() && task->is_string())
     prompt.task = task->get<std::string>();
+  else if (const std::size_t end = prompt.id.find('/'); end != std::string::npos)
+    prompt.task = prompt.id.substr(0, end);  // "arith/1/test/4"
   return prompt;
 }
 

@@ -20,7 +20,8 @@ struct Prompt {
   std::string text;   // of messages: the content of the last one
   std::string place;  // "file:line"; empty if not from a file
   std::optional<std::uint64_t> seed;
-  std::string task = {};                           // the member "task" of the line; empty: none
+  // the member "task" of the line, else the part of the id before a "/"; empty: none
+  std::string task = {};
   std::vector<engine::ChatMessage> messages = {};  // a conversation; empty: `text` is the prompt
 };
 

@@ -113,6 +113,22 @@ TEST_F(CliModel, a_recorded_comparison_is_a_race_with_equal_lanes) {
     EXPECT_NE(lanes.find(row), std::string::npos) << row << " in " << lanes;
 }
 
+TEST_F(CliModel, the_task_of_a_prompt_is_recorded) {
+  std::ofstream(folder + "/prompts.jsonl") << R"({"id": "arith/1/test/4", "prompt": "Anna has"})"
+                                           << "\n"
+                                           << R"({"id": "b", "task": "write", "prompt": "The sun"})"
+                                           << "\n";
+  const std::string recording = folder + "/race.pdrun";
+  ASSERT_EQ(run("compare --decoders ar,jacobi --max-tokens 8 --prompt-file " + folder +
+                "/prompts.jsonl --record " + recording)
+                .code,
+            0);
+  ASSERT_EQ(run("trace convert " + recording + " " + folder + "/race.csv").code, 0);
+  const std::string lanes = read_file(folder + "/race-lanes.csv");
+  for (const char* row : {",1,A,1,0,arith,ar,", ",1,B,1,0,arith,jacobi,", ",2,A,1,0,write,ar,"})
+    EXPECT_NE(lanes.find(row), std::string::npos) << row << " in " << lanes;
+}
+
 TEST_F(CliModel, repeats_have_quartiles_and_the_load) {
   const std::string line =
       "compare --decoders ar,lookahead --max-tokens 16 --ignore-eos --repeat 3 --prompt Anna";

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/event/recording/recorder.h"
 #include "engine/event/timeline/timeline.h"
+#include "tests/support/files.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/set_stream.h"
@@ -136,6 +138,21 @@ TEST(Repeats, panels_show_the_median_and_the_load) {
   EXPECT_THAT(text, AllOf(HasSubstr("median of 3 (q1 to q3)"), HasSubstr("load 1.5")));
 }
 
+TEST(Repeats, a_recording_shows_the_same_figures) {
+  const test::Folder folder;
+  const std::string path = folder / "repeats.pdrun";
+  {
+    Recorder recorder(path);
+    for (const Event& event : streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_repeats = 3}))
+      recorder.push(event);
+  }
+  DrawnWindow window;
+  window.shell.open(path);
+  for (int i = 0; i < 200 && window.shell.reads(); ++i) window.gui.frame(window.shell);
+  EXPECT_THAT(window.said(), AllOf(HasSubstr("repeat 3 of 3"), HasSubstr("median of 3 (q1 to q3)"),
+                                   HasSubstr("Machine: stolen 0.5 %, load 1.5")));
+}
+
 TEST(Repeats, a_race_without_repeats_has_no_such_words) {
   DrawnWindow window;
   window.shell.show(Screen::Compare);
@@ -150,6 +167,7 @@ TEST(Repeats, the_window_follows_the_set) {
   shell.take(streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_repeats = 5, .n_races = 1}));
   EXPECT_EQ(shell.selection().race, 1u);
   EXPECT_TRUE(is_going(shell.session().live().timeline)) << "between two races";
+  EXPECT_FALSE(shell.may_close()) << "a sheet asks first";
   const auto start = [&](RunId run, std::uint32_t race, int lane, int repeat) {
     shell.take({RunStarted{.run = run,
                            .race = race,
