@@ -149,8 +149,10 @@ TEST(Repeats, a_recording_shows_the_same_figures) {
   DrawnWindow window;
   window.shell.open(path);
   for (int i = 0; i < 200 && window.shell.reads(); ++i) window.gui.frame(window.shell);
-  EXPECT_THAT(window.said(), AllOf(HasSubstr("repeat 3 of 3"), HasSubstr("median of 3 (q1 to q3)"),
-                                   HasSubstr("Machine: stolen 0.5 %, load 1.5")));
+  EXPECT_THAT(window.said(), HasSubstr("repeat 3 of 3"));
+  window.shell.show(Screen::Live);
+  EXPECT_THAT(window.said(),
+              AllOf(HasSubstr("median of 3 (q1 to q3)"), HasSubstr("stolen 0.5 %, load 1.5")));
 }
 
 TEST(Repeats, a_race_without_repeats_has_no_such_words) {
