@@ -30,7 +30,7 @@ void Shell::start_tour() {
   tour_step_ = 1;
 }
 
-// Goes on to the next step of the tour when the user has done the present one.
+// Shows the next step of the tour when the user has done the present one.
 void Shell::follow_tour(const Context& c) {
   if (tour_step_ == 0 || reads()) return;
   if (screen_ != Screen::Live) {
