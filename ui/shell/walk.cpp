@@ -230,6 +230,9 @@ void Shell::jump(Context& context, int number) {
   int n = 0;
   for (const Bookmark& b : notes_.bookmarks) {
     if (b.kind != Bookmark::Kind::Numbered || n++ != number) continue;
+    if (!context.timeline.run(b.run))
+      return say(reads() ? "The run of this bookmark has not been read yet."
+                         : "The run of this bookmark is not in this recording.");
     selection_.run = b.run;
     selection_.locked = b.step >= 0 ? Place{b.run, b.step, -1, -1} : Place{};
     playhead_.go_to(b.compute, context.end());

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <random>
@@ -46,13 +47,22 @@ const std::vector<std::string> kFiles = {"assets/recordings/first_race.pdrun",
                                          "assets/lessons/2_draft_and_verify.pdrun",
                                          "assets/lessons/5_consistency_models.pdrun",
                                          "assets/lessons/8_scheduling_and_fastcot.pdrun",
+                                         "assets/lessons/4_jacobi.pdrun",
                                          "assets/lessons/4_jacobi.json",
                                          "README.md",
                                          "no such file.pdrun"};
 
 class Monkey {
  public:
-  explicit Monkey(unsigned seed) : random_(seed), seed_(seed) {}
+  /// @param folder  copies of the files, because notes are written beside recordings
+  Monkey(unsigned seed, const std::string& folder) : random_(seed), seed_(seed) {
+    for (const std::string& file : kFiles) {
+      files_.push_back(folder + "/" + std::filesystem::path(file).filename().string());
+      if (const std::string from = DECOSCOPE_SOURCE_DIR "/" + file; std::filesystem::exists(from))
+        std::filesystem::copy_file(from, files_.back(),
+                                   std::filesystem::copy_options::overwrite_existing);
+    }
+  }
 
   /// Does one random action and draws a frame. @return false after a violated invariant
   bool act() {
@@ -158,9 +168,9 @@ class Monkey {
   }
   void open_file() {
     const std::string& file =
-        kFiles[static_cast<std::size_t>(below(static_cast<int>(kFiles.size())))];
+        files_[static_cast<std::size_t>(below(static_cast<int>(files_.size())))];
     note("open " + file);
-    window_.shell.open(DECOSCOPE_SOURCE_DIR "/" + file, below(2) == 0);
+    window_.shell.open(file, below(2) == 0);
   }
   void resize() {
     static constexpr ImVec2 kSizes[] = {{1600, 1000}, {1280, 720}, {640, 400},
@@ -197,6 +207,7 @@ class Monkey {
     return false;
   }
 
+  std::vector<std::string> files_;
   std::mt19937 random_;
   unsigned seed_;
   std::int64_t n_ = 0;
@@ -204,10 +215,11 @@ class Monkey {
   DrawnWindow window_;
 };
 
-// Sets environment variables to a folder during its lifetime.
+// The folder of all files that the window writes, during the lifetime: that of the user and of the process.
 class Home {
  public:
   explicit Home(const std::string& folder) {
+    std::filesystem::current_path(folder);
     for (const char* name : {"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"}) {
       const char* had = std::getenv(name);
       had_.emplace_back(name, had ? std::optional<std::string>(had) : std::nullopt);
@@ -215,12 +227,14 @@ class Home {
     }
   }
   ~Home() {
+    std::filesystem::current_path(before_);
     for (const auto& [name, had] : had_) had ? setenv(name, had->c_str(), 1) : unsetenv(name);
   }
   Home(const Home&) = delete;
   Home& operator=(const Home&) = delete;
 
  private:
+  std::filesystem::path before_ = std::filesystem::current_path();
   std::vector<std::pair<const char*, std::optional<std::string>>> had_;
 };
 
@@ -230,7 +244,7 @@ TEST(Monkey, random_use_keeps_the_window_consistent) {
   const std::chrono::duration<double> time(
       std::stod(from_environment("DECOSCOPE_MONKEY_SECONDS", "3")));
   for (const unsigned seed : seeds()) {
-    Monkey monkey(seed);
+    Monkey monkey(seed, folder.path());
     const AssertLog asserts([&monkey](const std::string& said) {
       ADD_FAILURE() << said << "\n" << monkey.story();
     });

@@ -48,7 +48,8 @@ Place inspected(const Context& context) {
 
 std::string why_no_inspector(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
-  return inspected(context).valid() || context.n_steps(*context.run()) > 0
+  const engine::RunRecord* run = context.run();
+  return inspected(context).valid() || (run && context.n_steps(*run) > 0)
              ? ""
              : "Point at a token or a step. A click keeps it here.";
 }
