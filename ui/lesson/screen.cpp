@@ -110,7 +110,8 @@ bool Shell::lesson_compares() const {
 // Shows the recording of the lesson again after another document, and performs the request of the card's buttons: between frames, because
 // panels hold references to the document.
 void Shell::follow_lesson() {
-  if (screen_ != Screen::Lesson || !lesson_) return;
+  // A trace that is being written reads the document shown.
+  if (screen_ != Screen::Lesson || !lesson_ || exports()) return;
   if (session_.shown().source != lesson_->lesson().recording) show_lesson_recording();
   act_on_card(std::exchange(lesson_request_, LessonRequest::None));
 }
@@ -140,6 +141,9 @@ void Shell::show_lesson_view() {
 
 void Shell::act_on_card(LessonRequest request) {
   if (!lesson_ || request == LessonRequest::None) return;
+  const bool shows_other = request == LessonRequest::List || request == LessonRequest::NextLesson ||
+                           request == LessonRequest::Try;
+  if (shows_other && export_waits()) return;
   switch (request) {
     case LessonRequest::Next:
       lesson_->next();

@@ -230,7 +230,7 @@ bool Shell::may_close() {
 // After "Save and close", saves when the runs have stopped, or after 3 s, because a device may hang.
 void Shell::close_when_stopped() {
   constexpr double kPatienceSeconds = 3;
-  if (stops_since_ < 0) return;
+  if (stops_since_ < 0 || exports()) return;
   if (is_going(session_.live().timeline) && clock_ - stops_since_ < kPatienceSeconds) return;
   stops_since_ = -1;
   save_and_exit();
