@@ -307,7 +307,7 @@ TEST_F(CliRounds, a_recording_has_each_sequence_and_the_round_lanes) {
   raced("--decoders ar,seed --max-tokens 12 --set branches=2 --repeat 2 --record " + recording +
         " --trace " + trace);
   const json info = json::parse(run("trace info --json " + recording).out);
-  ASSERT_EQ(info["runs"].size(), 10u) << "two lanes, five prompts, the first repeat";
+  ASSERT_EQ(info["runs"].size(), 20u) << "two lanes, five prompts, two repeats";
   for (const json& one : info["runs"]) {
     EXPECT_EQ(one["stop_reason"], "length") << one;
     if (one["decoder"] == "seed") {
