@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Records the race that the window's first page opens: the first bundled prompt through the lanes of the first race, at 4x2.
-#   scripts/record_first_race.sh [FILE]      default: assets/recordings/first_race.pdrun, replaced when the new recording is valid
+# Records the races that the window can play: the first bundled prompt through the lanes of the first race, at 4x2, and, where SmolLM2 is
+# (scripts/get_model.sh smollm2), one of its messages through its lanes.
+#   scripts/record_first_race.sh [FOLDER]    default: assets/recordings; a file is replaced when the new recording is valid
 # Run it on an idle machine, because the recording shows its times, and again whenever a bundled model changes, because it names the weights.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -8,8 +9,8 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 source "$here/scripts/measuring.sh"
 # shellcheck source=scripts/lanes.sh
 source "$here/scripts/lanes.sh"
-file=${1:-"$here/assets/recordings/first_race.pdrun"}
-work=$(mktemp -d "$(dirname "$file")/recording.XXXXXX") # the same file system, so that mv is atomic
+folder=${1:-"$here/assets/recordings"}
+work=$(mktemp -d "$folder/recording.XXXXXX") # the same file system, so that mv is atomic
 trap 'rm -rf "$work"' EXIT
 head -n 1 "$here/assets/prompts/bundled.jsonl" > "$work/one.jsonl"
 first_race
@@ -17,4 +18,12 @@ first_race
 [[ ${race[1]} != *@demo-cllm* ]] || race[1]+=,ar@demo-cllm
 "$program" compare "${race[@]}" --prompt-file "$work/one.jsonl" --scale 4x2 --record "$work/first_race.pdrun"
 "$program" trace validate "$work/first_race.pdrun"
-mv "$work/first_race.pdrun" "$file"
+mv "$work/first_race.pdrun" "$folder/first_race.pdrun"
+
+if has_or_skips SmolLM2-135M-Instruct.Q4_1 "the race of SmolLM2"; then
+  grep '"chat/table"' "$here/assets/prompts/messages.jsonl" > "$work/table.jsonl"
+  "$program" compare --model SmolLM2-135M-Instruct.Q4_1 --decoders ar,lookahead,suffix,speculative,medusa --prompt-file "$work/table.jsonl" \
+    --max-tokens 128 --record "$work/whole.pdrun"
+  "$program" trace convert "$work/whole.pdrun" "$work/smollm2_race.pdrun" --used-tokens-only
+  mv "$work/smollm2_race.pdrun" "$folder/smollm2_race.pdrun"
+fi

@@ -179,9 +179,10 @@ ui::Catalog window_catalog(const WindowCommandOptions& options) {
   if (memory < std::numeric_limits<std::int64_t>::max()) catalog.memory_bytes = memory;
   catalog.simulate = engine::simulate_schedule;
   catalog.read_prompts = prompts_in;
-  const fs::path recording = assets / "recordings/first_race.pdrun";
   std::error_code error;
-  if (fs::exists(recording, error)) catalog.race_recording = recording.string();
+  for (const char* name : {"first_race.pdrun", "smollm2_race.pdrun"})
+    if (const fs::path recording = assets / "recordings" / name; fs::exists(recording, error))
+      catalog.race_recording = recording.string();
   add_lessons(catalog.lessons, assets / "lessons");
   return catalog;
 }

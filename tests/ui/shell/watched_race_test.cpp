@@ -75,8 +75,8 @@ TEST(Captions, the_last_one_before_a_time_is_shown) {
 }
 
 struct Watching : DrawnWindow {
-  Watching() {
-    catalog.race_recording = DECOSCOPE_SOURCE_DIR "/assets/recordings/first_race.pdrun";
+  explicit Watching(const std::string& race = "first_race") {
+    catalog.race_recording = DECOSCOPE_SOURCE_DIR "/assets/recordings/" + race + ".pdrun";
     shell.watch_race();
     EXPECT_TRUE(waiting::until([this] { return !shell.reads(); }, [this] { gui.frame(shell); }));
     for (int i = 0; i < 3; ++i) gui.frame(shell);
@@ -87,8 +87,11 @@ struct Watching : DrawnWindow {
   }
 };
 
-TEST(WatchedRace, plays_to_its_end_with_captions) {
-  Watching window;
+class WatchedRaces : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, WatchedRaces, testing::Values("first_race", "smollm2_race"));
+
+TEST_P(WatchedRaces, play_to_their_end_with_captions) {
+  Watching window(GetParam());
   const std::string begins = window.gui.said(window.shell);
   EXPECT_THAT(begins, AllOf(HasSubstr("All lanes answer the same message"),
                             HasSubstr("any key takes over")));
