@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include "engine/event/timeline/timeline.h"
 #include "tests/ui/support/drawn_window.h"
@@ -100,6 +101,26 @@ TEST_P(WatchedRaces, play_to_their_end_with_captions) {
   EXPECT_EQ(window.shell.playhead().mode, Playhead::Mode::Playing) << "17 s in all";
   EXPECT_THAT(window.after(6), HasSubstr("All texts are the same, token for token."));
   EXPECT_EQ(window.shell.playhead().mode, Playhead::Mode::Paused);
+}
+
+// The line that is being written stays in view.
+TEST(WatchedRace, the_texts_scroll_with_the_playhead) {
+  Watching window("smollm2_race");
+  ImGui::GetIO().DisplaySize = {1280, 720};
+  window.after(0.5);
+  const auto scrolls = [] {
+    std::vector<float> all;
+    for (const ImGuiWindow* one : ImGui::GetCurrentContext()->Windows)
+      if (one->WasActive && std::string(one->Name).find("/text_") != std::string::npos)
+        all.push_back(one->Scroll.y);
+    return all;
+  };
+  const std::vector<float> before = scrolls();
+  window.after(11);
+  const std::vector<float> after = scrolls();
+  ASSERT_EQ(before.size(), 5u);
+  ASSERT_EQ(after.size(), 5u);
+  for (std::size_t i = 0; i < after.size(); ++i) EXPECT_GT(after[i], before[i]) << i;
 }
 
 TEST(WatchedRace, any_key_takes_over) {

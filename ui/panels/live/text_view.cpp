@@ -360,7 +360,7 @@ void draw_token_text(Context& context,
   const int n_lines = together ? together->n_lines : boxes.empty() ? 0 : boxes.back().line + 1;
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({1, static_cast<float>(n_lines) * line_height + px(4)});
-  if (context.playhead.follows()) scroll_to_end(cells.size());
+  if (context.playhead.mode != Playhead::Mode::Paused) scroll_to_end(cells.size());
 }
 
 }  // namespace ui

@@ -33,7 +33,7 @@ struct AlignedWith {
   int first_difference = -1;
 };
 
-/// Draws the visible lines of a run's tokens in the current window and handles hovers and clicks. While the playhead follows, the window
+/// Draws the visible lines of a run's tokens in the current window and handles hovers and clicks. Unless the playhead is paused, the window
 /// scrolls to the end.
 /// @param flowing      true: running text without padding and marks
 /// @param with_prompt  true: the tokens of the prompt come first; not of aligned lanes
