@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Records the races that the window can play: the first bundled prompt through the lanes of the first race, at 4x2, and, where SmolLM2 is
-# (scripts/get_model.sh smollm2), one of its messages through its lanes.
+# Records the races that the window can play: the first bundled prompt in the lanes of the first race at 4x2 and, if SmolLM2 is installed
+# (scripts/get_model.sh smollm2), one of its messages in its lanes.
 #   scripts/record_first_race.sh [FOLDER]    default: assets/recordings; a file is replaced when the new recording is valid
 # Run it on an idle machine, because the recording shows its times, and again whenever a bundled model changes, because it names the weights.
 set -euo pipefail
@@ -25,5 +25,6 @@ if has_or_skips SmolLM2-135M-Instruct.Q4_1 "the race of SmolLM2"; then
   "$program" compare --model SmolLM2-135M-Instruct.Q4_1 --decoders ar,lookahead,suffix,speculative,medusa --prompt-file "$work/table.jsonl" \
     --max-tokens 128 --record "$work/whole.pdrun"
   "$program" trace convert "$work/whole.pdrun" "$work/smollm2_race.pdrun" --used-tokens-only
+  "$program" trace validate "$work/smollm2_race.pdrun"
   mv "$work/smollm2_race.pdrun" "$folder/smollm2_race.pdrun"
 fi

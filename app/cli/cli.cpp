@@ -28,7 +28,9 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
   app.add_option(
          "--screen", o.screen,
          "screen to start with: welcome; live: one run; compare: several decoders; lesson: the "
-         "lessons; training: training curves (default: the last one used)")
+         "lessons; lab: why a run is fast or slow; training: training curves (default: the last "
+         "one "
+         "used)")
       ->check(one_of({"welcome", "live", "compare", "lesson", "lab", "training"}));
   app.add_option("--theme", o.theme, "colours of the window (default: the last ones used)")
       ->check(one_of({"dark", "light", "monochrome", "high-contrast"}));

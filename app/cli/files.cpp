@@ -463,9 +463,9 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str();
   convert
       ->add_option("--clock", p.trace.clock,
-                   "wall: times since the run began, with waits (default of a trace); compute: the "
-                   "run's own compute, so that all lanes of a race begin together (default of an "
-                   "animation, for its timeline)")
+                   "wall: time since the run began, with waits (default for a trace); compute: the "
+                   "run's own compute, so all lanes of a race start at 0 (default for the timeline "
+                   "of an animation)")
       ->check(CLI::IsMember({"wall", "compute"}))
       ->type_name("CLOCK");
   convert->add_option("--panel", p.trace.panel, "of an animation: this panel only")

@@ -91,7 +91,7 @@ class Engine {
   void begin_next_race();
   /// @param is_first  of its set
   void start_race(const StartRun& command, const PlaceInSet& place, bool is_first);
-  /// The same while the engine works on a set: a failure becomes an event and ends the set.
+  /// Begins the next race after one has ended; a failure becomes an event and ends the set.
   void continue_set();
   /// Ends the current race and the set that it belongs to.
   void end_set();
@@ -148,7 +148,8 @@ class Engine {
   std::map<RunId, Finished> finished_;
   RunId n_runs_ = 0;
   std::uint32_t n_races_ = 0, n_sets_ = 0;
-  std::optional<RaceSet> set_;  // of the current race; while it begins too
+  std::optional<RaceSet>
+      set_;  // the set of the current race, also while the race starts; nullopt: none
   SearchId n_searches_ = 0;
   // models whose ModelLoaded event was emitted
   std::set<std::uint32_t> described_;

@@ -27,9 +27,9 @@ struct TraceOptions {
   StepId first_step = 0;
   StepId last_step = 0x7FFF'FFFF;  // included
   bool prompt_text = false;        // include the prompt; false: its hash only
-  /// Times are the run's own compute, so that all lanes of a race begin together and stand beside
-  /// each other after equal compute. Waits and samples of the machine, which have no such time, are
-  /// left out. False: wall time since the run's start.
+  /// Times are the run's own compute: all lanes of a race start at 0, and equal times mean equal
+  /// compute. Waits and samples of the machine have no such time and are left out. False: wall time
+  /// since the run's start.
   bool own_compute = false;
   /// Number of events above which the report has a notice: viewers fail at some millions.
   std::int64_t warn_above = 2'000'000;

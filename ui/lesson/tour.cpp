@@ -1,5 +1,6 @@
 // The tour of the screen Live: four steps, each of which ends when the user has done it.
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -28,6 +29,7 @@ void Shell::start_tour() {
   show(Screen::Live);
   selection_.locked = {};
   tour_step_ = 1;
+  tour_selects_ = true;
 }
 
 // Shows the next step of the tour when the user has done the present one.
@@ -44,7 +46,7 @@ void Shell::follow_tour(const Context& c) {
                        : tour_step_ == 3 ? playhead_.mode == Playhead::Mode::Playing
                                          : range.range0 != range.range1;
   // Plain decoding has little to show: the tour begins with a run that has proposals.
-  if (tour_step_ == 1 && c.run() && c.run()->totals.n_proposed == 0)
+  if (c.run() && std::exchange(tour_selects_, false) && c.run()->totals.n_proposed == 0)
     for (const engine::RunRecord& run : c.timeline.runs())
       if (run.totals.n_proposed > 0 && c.run()->totals.n_proposed == 0) selection_.run = run.id();
   if (!is_done) return;

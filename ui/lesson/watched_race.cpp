@@ -30,7 +30,7 @@ bool has_input() {
 }  // namespace
 
 void Shell::watch_race() {
-  if (catalog_.race_recording.empty()) return;
+  if (catalog_.race_recording.empty() || export_waits()) return;
   open(catalog_.race_recording);
   watched_ = Watched::Reading;
 }
@@ -40,6 +40,10 @@ void Shell::follow_watched_race(const Context& c) {
   if (watched_ == Watched::No) return;
   if (watched_ == Watched::Reading) {
     if (reads()) return;
+    if (session_.shown().source != catalog_.race_recording) {  // it could not be opened
+      watched_ = Watched::No;
+      return;
+    }
     std::vector<CaptionLane> lanes;
     for (const engine::RunRecord* run : c.shown_runs())
       lanes.push_back({run, &c.times(*run), c.name_of(*run)});
@@ -49,7 +53,7 @@ void Shell::follow_watched_race(const Context& c) {
     watched_since_ = clock_;
   } else if (has_input()) {
     watched_ = Watched::No;
-    playhead_.go_to(playhead_.at, c.end());
+    if (playhead_.mode == Playhead::Mode::Playing) playhead_.go_to(playhead_.at, c.end());
     playhead_.speed = 1;
     say("You have taken over. Space plays, the arrow keys go step by step, Home returns to the "
         "start.");
@@ -71,10 +75,10 @@ float Shell::draw_caption(const Context& c, float bottom) {
   const float top = bottom - px(kCaptionBar);
   begin_bar("##caption", {main->Pos.x, top}, {main->Size.x, px(kCaptionBar)}, {px(16), px(10)});
   ImGui::PushFont(fonts().bold, 18);
-  words_within(caption_at(captions_shown_, at), theme().bright, main->Size.x - px(230));
+  words_within(caption_at(captions_shown_, at), theme().bright, main->Size.x - px(290));
   ImGui::PopFont();
-  ImGui::SameLine(main->Size.x - px(196));
-  words("any key takes over", theme().dim);
+  ImGui::SameLine(main->Size.x - px(250));
+  words("press any key to take over", theme().dim);
   ImGui::End();
   return top;
 }

@@ -27,7 +27,12 @@ std::string quoted_text(const engine::Timeline& timeline,
                         const std::vector<engine::TokenId>& tokens) {
   constexpr std::size_t kMost = 60;
   std::string text = engine::printable(timeline.plain_text_of(run, tokens));
-  if (text.size() > kMost) text = text.substr(0, text.find_last_of(' ', kMost)) + " ...";
+  if (text.size() > kMost) {
+    std::size_t end = text.find_last_of(' ', kMost);
+    if (end == std::string::npos || end == 0)  // no space: before a character
+      for (end = kMost; (text[end] & 0xC0) == 0x80;) --end;
+    text = text.substr(0, end) + " ...";
+  }
   return "\"" + text + "\"";
 }
 
@@ -123,7 +128,9 @@ std::vector<Caption> captions_of(const engine::Timeline& timeline,
                                           "compute; plain decoding computes one token a step."
                                         : "One lane answers."},
                    -1});
-  if (same) found.push_back({{end + std::max(least_gap, 1.0), "All texts are the same, token for token."}, -1});
+  if (same)
+    found.push_back(
+        {{end + std::max(least_gap, 1.0), "All texts are the same, token for token."}, -1});
   std::ranges::stable_sort(found, {}, &Candidate::importance);
   std::vector<Caption> kept;
   for (Candidate& one : found) {

@@ -28,7 +28,8 @@ struct Caption {
 };
 
 /// Returns the captions in order of time: the first accepted proposals, the first rejection and the longest step of each lane, its end, and
-/// whether the texts agree. Of moments nearer than `least_gap` only the more important one has a caption.
+/// whether the texts agree. If two moments are closer than `least_gap`, only the more
+/// important one has a caption.
 /// @param least_gap  ns of own compute
 std::vector<Caption> captions_of(const engine::Timeline& timeline,
                                  std::span<const CaptionLane> lanes,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "engine/event/command.h"
 #include "engine/event/stop_rules.h"
 #include "engine/event/timeline/recorded_choices.h"
 #include "engine/event/timeline/timeline.h"
@@ -123,7 +124,7 @@ void use_again(SetupForm& form,
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;
   form.prompt_file.clear();
-  form.n_repeats = s.place.n_repeats;
+  form.n_repeats = std::clamp(s.place.n_repeats, 1, engine::kMaxRepeats);
   use_reading(form, catalog, s.race != 0 ? timeline.race(s.race) : std::vector{&run});
   form.live = {s.decoder, s.options};
   if (s.race != 0) {

@@ -29,11 +29,11 @@ class History {
 
   /// Takes the present arrangement. If it differs from the last one, undo returns to that one, and nothing can be redone.
   void take(Arrangement now);
-  /// Changes the layout of the present arrangement without a step, when a layout is first known.
+  /// Fills in the layout of all arrangements that have none yet, without adding a step.
   void know_layout(const std::string& layout);
-  /// Returns the arrangement before the last change, or nullopt; it is the present one then.
+  /// Makes the arrangement before the last change the present one and returns it; nullopt if there is none.
   std::optional<Arrangement> undo();
-  /// Returns the arrangement that the last undo() left, or nullopt; it is the present one then.
+  /// Makes the arrangement that the last undo() left the present one and returns it; nullopt if there is none.
   std::optional<Arrangement> redo();
   /// Returns the present arrangement, or nullptr before the first take().
   const Arrangement* now() const { return now_ ? &*now_ : nullptr; }

@@ -61,7 +61,7 @@ void Shell::draw_settings() {
       keys_ = bound_keys(settings_.keys);
       style_is_stale_ = true;
     }
-    explained("of this sheet and of the keys; Ctrl+Z brings the old ones back");
+    explained("Restores the defaults of this sheet and of the keys. Ctrl+Z undoes it.");
     wrapped(folder_.empty() ? std::string("Changes are not saved in this window.")
                             : "Changes are saved in " + (folder_ / "settings.txt").string() + ".",
             theme().dim);
@@ -79,7 +79,7 @@ void Shell::appearance_rows() {
   row("Size of texts and buttons");
   int percent = settings_.scale_percent;
   if (slider("##scale", percent, 50, 300, "%d %%")) pending_scale_ = percent;
-  // The sheet itself changes its size, so that applying each value would move the slider under the mouse.
+  // The scale also changes the size of the sheet; applying it during a drag would move the slider away from the mouse.
   if (!ImGui::IsItemActive() && pending_scale_) scale(*std::exchange(pending_scale_, std::nullopt));
   row("Marks in token cells");
   tick("###marks_setting", settings_.marks);
@@ -88,7 +88,7 @@ void Shell::appearance_rows() {
 }
 
 void Shell::limit_rows() {
-  row("Frames a second, at most");
+  row("Maximum frames per second");
   slider("##fps", settings_.frames_per_second, 10, 240, "%d");
   explained("Fewer leave more processor time to the engine.");
   row("Memory for details of steps");
@@ -102,10 +102,11 @@ void Shell::limit_rows() {
   explained("Suggested for recordings, exports and pictures.");
 }
 
-// Takes a change of the arrangement into the history once the user has ended it: the mouse and the keyboard have no active field.
+// Adds a change to the history when the user has finished it: no mouse button is down and no item is active.
 void Shell::follow_arrangement() {
   const bool is_down = ImGui::IsMouseDown(ImGuiMouseButton_Left);
-  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) layout_pressed_ = layout_text();
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left))
+    layout_pressed_ = layout_text(), docked_pressed_ = docked_;
   if (is_down || ImGui::IsAnyItemActive()) {
     layout_settles_ = kFramesToSettle;
     return;
@@ -113,7 +114,7 @@ void Shell::follow_arrangement() {
   std::string layout = history_.now() ? history_.now()->layout : "";
   if (layout_settles_ > 0 && --layout_settles_ == 0 && !layout_pressed_.empty()) {
     const std::string now = layout_text();
-    if (!is_same_layout(layout_pressed_, now)) {
+    if (docked_pressed_ == docked_ && !is_same_layout(layout_pressed_, now)) {
       history_.know_layout(layout_pressed_);
       layout = now;
     }
@@ -132,7 +133,11 @@ void Shell::go_through_history(bool back) {
   Settings chosen;
   std::string ignored;
   if (from_text(wanted->settings, chosen, ignored)) choose(settings_, chosen);
+  // Temporary marks are not part of the history.
+  std::vector<Bookmark> passing = notes_.bookmarks;
+  std::erase_if(passing, [](const Bookmark& b) { return b.kind != Bookmark::Kind::Passing; });
   notes_ = wanted->notes;
+  notes_.bookmarks.insert(notes_.bookmarks.end(), passing.begin(), passing.end());
   if (wanted->layout != before.layout && !wanted->layout.empty()) layout_to_load_ = wanted->layout;
   keys_ = bound_keys(settings_.keys);
   style_is_stale_ = true;

@@ -289,6 +289,7 @@ bool Shell::act_on_window(Action action) {
       return true;
     case Action::ResetLayout:
       layout_pressed_ = layout_text();
+      docked_pressed_ = docked_;
       layout_settles_ = kFramesToSettle;
       reset_layout_ = true;
       return true;

@@ -218,7 +218,7 @@ void Shell::draw(double seconds) {
   draw_ms_ = draw_ms_ * 0.9f + 0.1f * spent.count();
 }
 
-// The Laboratory begins with a run that has proposals: if the selected one has none (plain decoding), with the first of its race that has.
+// When the Laboratory opens on a run without proposals (plain decoding), selects the first run of its race that has proposals.
 void Shell::select_run_for_lab(const engine::Timeline& timeline) {
   const engine::RunRecord* run = timeline.run(selection_.run);
   if (!lab_begins_ || reads() || !run) return;
@@ -484,6 +484,7 @@ void Shell::draw_status_bar(Context& c) {
 
 void Shell::draw_docked(Context& c, float top, float bottom) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
+  docked_ = {screen_, main->Size.x, top, bottom};
   ImGui::SetNextWindowPos({main->Pos.x, top});
   ImGui::SetNextWindowSize({main->Size.x, std::max(px(50), bottom - top)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(8), px(8)));

@@ -264,9 +264,11 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
   if (range && export_range_only_) options = *range;
   tick("Include the text of the prompt###prompt_text", export_prompt_text_);
   options.prompt_text = export_prompt_text_;
-  tick("Tables for spreadsheets: no cell is taken for a formula###for_spreadsheets",
-       export_for_spreadsheets_);
-  tick("Equal compute: times are each lane's own compute, without waits###equal_compute",
+  tick(
+      "CSV tables: put ' before texts that a spreadsheet would take for "
+      "formulas###for_spreadsheets",
+      export_for_spreadsheets_);
+  tick("Traces: own compute instead of wall time, without waits###equal_compute",
        export_own_compute_);
   options.own_compute = export_own_compute_;
   wrapped(export_prompt_text_
@@ -289,13 +291,19 @@ void Shell::draw_export_dialog(Context& c) {
     engine::TraceOptions options;
     export_choices(c, options);
     const bool any = !c.timeline.runs().empty();
+    std::filesystem::path stem(path);
+    if (stem.extension() == ".gz") stem.replace_extension();
+    const bool is_perfetto = engine::trace_format_of(path) == engine::TraceFormat::Perfetto;
     if (button("Chrome trace###do_trace", true, any && !exports(),
                "opens in Perfetto, chrome://tracing and Tracy"))
-      export_trace(path, options);
+      export_trace(
+          is_perfetto ? std::filesystem::path(stem).replace_extension(".json").string() : path,
+          options);
     ImGui::SameLine();
-    if (button("Perfetto trace###do_perfetto", false, any && !exports(),
-               "Perfetto's own format: smaller, and marks the slices of one step together"))
-      export_trace(std::filesystem::path(path).replace_extension(".pftrace").string(), options);
+    if (button(
+            "Perfetto trace###do_perfetto", false, any && !exports(),
+            "Perfetto's own format: a smaller file; the slices of one step share a correlation id"))
+      export_trace(is_perfetto ? path : stem.replace_extension(".pftrace").string(), options);
     ImGui::SameLine();
     if (button("CSV tables###do_csv", false, any, "steps and tokens; the header row gives units"))
       export_said_ = export_tables(c.timeline, path, export_for_spreadsheets_);

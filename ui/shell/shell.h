@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -423,6 +424,7 @@ class Shell {
     Playing
   } watched_ = Watched::No;  // the race that plays by itself
   std::vector<Caption> captions_shown_;
+  bool tour_selects_ = false;           // the tour has not chosen a run yet
   int tour_step_ = 0;                   // of the tour, from 1; 0: no tour
   engine::StepId tour_begins_at_ = -1;  // the selected step when the tour's step began
   double watched_since_ = 0;            // clock_ when it began to play
@@ -438,6 +440,8 @@ class Shell {
   History history_;
   std::string
       layout_pressed_;  // the layout when the mouse button was pressed last; empty: compared
+  std::tuple<Screen, float, float, float> docked_,
+      docked_pressed_;  // screen, width, top and bottom of the docked panels: now, and when the mouse was pressed
   std::string layout_to_load_;  // by the next frame; empty: none
   int layout_settles_ = 0;      // frames until the layout after the release is compared
   double stops_since_ = -1;     // clock_ when "Save and close" stopped the runs; -1: it did not

@@ -135,7 +135,8 @@ void health(const Context& context, bool grows) {
     }
     ImGui::Dummy({1, px(8)});
     if (link("Take a tour of the window###tour")) context.requests.tour = true;
-    if (ImGui::IsItemHovered()) tooltip("four steps on the screen Live, each done by yourself");
+    if (ImGui::IsItemHovered())
+      tooltip("Four steps on the screen Live. Each step ends when you have done it.");
     wrapped(
         "No account, no network, no telemetry. All settings are in one folder. Press ? for the "
         "keyboard shortcuts.",

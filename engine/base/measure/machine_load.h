@@ -10,7 +10,7 @@ namespace engine {
 /// Processor time since the system started, in clock ticks over all processors; -1: unknown.
 struct ProcessorTicks {
   std::int64_t total = -1;
-  std::int64_t stolen = -1;  // the hypervisor ran other machines
+  std::int64_t stolen = -1;  // time in which the hypervisor ran other machines
 };
 
 /// Reads the processor time.

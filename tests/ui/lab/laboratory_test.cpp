@@ -161,7 +161,7 @@ TEST(Laboratory, runs_with_given_sizes_have_no_decisions) {
   open_in_lab(window, kDraft, 2);
   window.said();
   bring_forward("decisions");
-  EXPECT_THAT(window.said(), HasSubstr("The sizes of this run were given."));
+  EXPECT_THAT(window.said(), HasSubstr("The sizes of this run were fixed."));
 }
 
 // A simulator for the window alone: n branches take an nth of the time.

@@ -48,7 +48,8 @@ void figures(const Acceptance& a, const SpeedAccount& account) {
                "accepted / (accepted + rejected) proposals",
                fmt::format("{} / {}", a.accepted, a.verified), Truth::Derived});
   label_value({"alpha = 1 - TV(p, q)", a.alpha.n > 0 ? fmt::format("{:.2f}", a.alpha.mean()) : "-",
-               "estimated by the mean of min(1, p / q) over the proposed tokens that were verified",
+               "mean of min(1, p / q) over the verified proposals that were the first candidate of "
+               "their node",
                bounds_words(a.alpha), Truth::Derived});
   label_value(
       {"expected tokens / step", fmt::format("{:.2f}", a.expected),
@@ -125,7 +126,7 @@ void part_row(const char* name, double ms, double speedup, Rgb rgb) {
   cell(speedup_words(speedup), rgb);
 }
 
-// What the parts of a step leave of the expected tokens, and the measured speed-up.
+// Draws the predicted speed-up after each part of a step, and the measured one.
 void account_table(const SpeedAccount& account) {
   ImGui::Dummy({1, px(4)});
   if (!account.why.empty()) return wrapped(account.why, theme().dim);

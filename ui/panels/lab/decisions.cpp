@@ -29,8 +29,7 @@ void draw(Context& context) {
   const Decisions& decisions = lab_decisions(context);
   if (decisions.size[0].x.empty())
     return empty_state(
-        "The sizes of this run were given. Decoders choose them with n=auto and the "
-        "like.",
+        "The sizes of this run were fixed. A decoder chooses them with options such as n=auto.",
         false);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const ImVec2 size{room.x,
@@ -58,8 +57,8 @@ const Panel kDecisionsPanel{
     .draw = draw,
     .head = draw_head,
     .help =
-        "The size that the decoder chose for each step, with the tokens and the time that it "
-        "expected, and what came. A click shows the step.",
+        "The size that the decoder chose for each step, with the expected and the measured tokens "
+        "and time. A click shows the step.",
     .lab = Dock::Centre};
 
 }  // namespace ui

@@ -52,7 +52,7 @@ void sliders(const RecordedShape& shape, WhatIfView& view) {
     words(fmt::format("{}", value), value == recorded.of(knob) ? theme().text : theme().warn);
   }
   ImGui::AlignTextToFramePadding();
-  words("a row costs as on", theme().dim);
+  words("cost of a row", theme().dim);
   ImGui::SameLine();
   std::array<const char*, kRowCosts> names{};
   for (int i = 0; i < kRowCosts; ++i) names[i] = name_of(static_cast<RowCost>(i));
@@ -93,13 +93,13 @@ void results(Context& context, const RecordedShape& shape, WhatIfView& view) {
                "tokens / step x time of a plain step / time of a step",
                fmt::format("{:.2f} x {:.3g} / {:.3g}", result.tokens, shape.plain_ms, result.ms),
                Truth::Derived});
-  label_value({"tokens / step", fmt::format("{:.2f}", result.tokens),
-               "1 + recorded acceptances of the proposals that are left; beyond the recorded depth "
-               "with the mean acceptance",
-               fmt::format("acceptance beyond the recorded depth {:.3f}", shape.rate),
-               Truth::Derived});
+  label_value(
+      {"tokens / step", fmt::format("{:.2f}", result.tokens),
+       "1 + the accepted proposals among those that are kept; beyond the recorded depth, the mean "
+       "acceptance applies",
+       fmt::format("acceptance beyond the recorded depth {:.3f}", shape.rate), Truth::Derived});
   label_value({"rows / step", fmt::format("{:.1f}", result.rows), "rows of a forward",
-               "one row, the window and the proposals that are left", Truth::Derived});
+               "one row, the window and the kept proposals", Truth::Derived});
   label_value({"with the recorded sizes", fmt::format("{:.2f}x", recorded.speedup),
                "the same calculation for the recorded sizes on this machine",
                measured > 0 ? fmt::format("measured: {:.2f}x", measured) : "not measured",
@@ -160,8 +160,9 @@ void simulated(Context& context) {
   simulation_settings(context, lanes.schedule, form);
   const engine::SimulatedStages stages = stages_of(form, lanes.schedule);
   auto& kept = context.states.get<SimulatedBranches>();
-  if (kept.version != context.timeline.version() + 1 || kept.stages != stages) {
-    kept.version = context.timeline.version() + 1;
+  const std::uint64_t version = lab_version(context);
+  if (kept.version != version || kept.stages != stages) {
+    kept.version = version;
     kept.stages = stages;
     kept.curve = {"simulated speed-up", {}, {}};
     for (int n = 1; n <= kMost; ++n) {
@@ -206,7 +207,10 @@ void draw(Context& context) {
     view.run = context.run()->id();
     view.sizes = shape.recorded;
     view.x = {};
+  } else if (view.sizes == view.last_recorded) {
+    view.sizes = shape.recorded;  // the user has not changed them; a live run grows
   }
+  view.last_recorded = shape.recorded;
   const bool beside = ImGui::GetContentRegionAvail().x > px(kNarrow);
   ImGui::BeginChild("controls", {beside ? px(kControls) : 0, 0}, ImGuiChildFlags_AutoResizeY);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));

@@ -14,6 +14,7 @@ namespace ui {
 struct WhatIfView : PanelState {
   engine::RunId run = 0;
   WhatIfSizes sizes;
+  WhatIfSizes last_recorded;  // those of the run when `sizes` were compared last
   RowCost cost = RowCost::Recorded;
   Knob over = Knob::Depth;  // the x axis of the chart
   ChartAxis x;

@@ -154,13 +154,14 @@ AlignedWith aligned_with(Context& context,
 
 // Scrolls the texts of aligned lanes together. A lane that has moved since the last frame leads.
 void scroll_together(LanesView& view, engine::RunId run) {
-  const float at = ImGui::GetScrollY();
+  // A lane with less text cannot scroll as far as the others.
+  const float at = ImGui::GetScrollY(), most = ImGui::GetScrollMaxY();
   float& last = view.scrolled.try_emplace(run, at).first->second;
   if (at != last)
     view.scroll = at;
-  else if (at != view.scroll)
-    ImGui::SetScrollY(view.scroll);
-  last = at == view.scroll ? at : view.scroll;
+  else if (at != std::min(view.scroll, most))
+    ImGui::SetScrollY(std::min(view.scroll, most));
+  last = std::min(view.scroll, most);
 }
 
 void lane_card(Context& context,

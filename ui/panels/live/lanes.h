@@ -19,7 +19,10 @@ struct LanesView : PanelState {
   // of aligned texts, which scroll together: the common position, and that of each lane in the last frame, px
   float scroll = 0;
   std::map<engine::RunId, float> scrolled;
-  void document_changed() override { scrolled.clear(); }
+  void document_changed() override {
+    scroll = 0;
+    scrolled.clear();
+  }
 };
 inline constexpr int kAlignments = 3;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,7 +21,8 @@ using Show = PromptsView::Show;
 
 constexpr ImGuiTableFlags kTable = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY |
                                    ImGuiTableFlags_ScrollX | ImGuiTableFlags_Sortable |
-                                   ImGuiTableFlags_SortTristate | ImGuiTableFlags_SizingFixedFit;
+                                   ImGuiTableFlags_SortTristate | ImGuiTableFlags_SizingFixedFit |
+                                   ImGuiTableFlags_NoSavedSettings;
 
 struct Column {
   ResultColumn id;
@@ -51,20 +53,21 @@ std::string why_no_prompts(const Context& context) {
                                          "results of its prompts appear here.";
 }
 
-// Returns the view with the results up to date. @return through `is_new` if they changed
-PromptsView& view_of(Context& context, bool& is_new) {
+// Returns the view with the results up to date.
+PromptsView& view_of(Context& context) {
   PromptsView& view = context.states.get<PromptsView>();
   const std::uint32_t set = listed_set(context.timeline, context.selection.race);
   std::size_t n_over = 0, n_compared = 0;
   for (const engine::RunRecord& run : context.timeline.runs())
     n_over += run.over(), n_compared += run.agreement.has_value();
-  is_new = view.set != set || view.n_over != n_over || view.n_compared != n_compared;
+  const bool is_new = view.set != set || view.n_over != n_over || view.n_compared != n_compared;
   if (!is_new) return view;
   view.set = set, view.n_over = n_over, view.n_compared = n_compared;
   view.prompts = prompt_results(context.timeline, set, view.speedups);
   view.tasks = task_results(view.prompts);
   view.sorted = view.prompts;
   view.sorted_tasks = view.tasks;
+  view.prompts_stale = view.tasks_stale = true;
   return view;
 }
 
@@ -143,10 +146,10 @@ void prompt_row(Context& context, const PromptResult& row, int index) {
             row.is_compared && row.first_difference >= 0 ? theme().bad : theme().dim);
 }
 
-void prompt_table(Context& context, PromptsView& view, bool is_new) {
+void prompt_table(Context& context, PromptsView& view) {
   if (!ImGui::BeginTable("prompts", std::size(kPromptColumns), kTable)) return;
   set_up(kPromptColumns);
-  sort_rows(view.sorted, view.prompts, is_new);
+  sort_rows(view.sorted, view.prompts, std::exchange(view.prompts_stale, false));
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(view.sorted.size()));
   while (clipper.Step())
@@ -155,10 +158,10 @@ void prompt_table(Context& context, PromptsView& view, bool is_new) {
   ImGui::EndTable();
 }
 
-void task_table(PromptsView& view, bool is_new) {
+void task_table(PromptsView& view) {
   if (!ImGui::BeginTable("tasks", std::size(kTaskColumns), kTable)) return;
   set_up(kTaskColumns);
-  sort_rows(view.sorted_tasks, view.tasks, is_new);
+  sort_rows(view.sorted_tasks, view.tasks, std::exchange(view.tasks_stale, false));
   for (const TaskResult& row : view.sorted_tasks) {
     ImGui::TableNextRow();
     next_cell(fmt::format("{}, {}", row.task.empty() ? "no task" : row.task, row.n_prompts),
@@ -172,13 +175,12 @@ void task_table(PromptsView& view, bool is_new) {
 }
 
 void draw_prompts(Context& context) {
-  bool is_new = false;
-  PromptsView& view = view_of(context, is_new);
+  PromptsView& view = view_of(context);
   // Low rows with little space between the columns, so that a narrow panel has room for all.
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(5), px(1.5f)));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), px(4)));
-  if (view.show == Show::Tasks) task_table(view, is_new);
-  if (view.show == Show::Prompts) prompt_table(context, view, is_new);
+  if (view.show == Show::Tasks) task_table(view);
+  if (view.show == Show::Prompts) prompt_table(context, view);
   ImGui::PopStyleVar(2);
   if (view.show != Show::Scatter) return;
   if (const auto row = draw_scatter(view.prompts, context.selection.run))

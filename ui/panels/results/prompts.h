@@ -20,6 +20,7 @@ struct PromptsView : PanelState {
   std::vector<TaskResult> tasks;      // of the set, unsorted
   std::vector<PromptResult> sorted;   // as the tables show them
   std::vector<TaskResult> sorted_tasks;
+  bool prompts_stale = false, tasks_stale = false;  // not sorted since they changed
   // for which they were computed: the set, and the numbers of ended and of compared runs
   std::uint32_t set = 0;
   std::size_t n_over = 0, n_compared = 0;

@@ -367,9 +367,9 @@ void reasoning_part(Context& context) {
 void prompt_file_part(Context& context) {
   SetupForm& form = context.form;
   file_row("prompt file", "prompt_file", "none", form.prompt_file,
-           "race all prompts of a file in turn, instead of the one above: a line {\"id\", "
-           "\"prompt\", \"task\"} each, as `decoscope compare --prompt-file` takes it; the panel "
-           "Prompts lists the results");
+           "races all prompts of a file in turn instead of the prompt above. Each line of the file "
+           "is {\"id\": .., \"prompt\": .., \"task\": ..}, as for `decoscope compare "
+           "--prompt-file`. The panel Prompts lists the results.");
   read_prompt_file(form, context.catalog);
   if (form.prompt_file.empty() || !why_no_file(form.prompt_file).empty()) return;
   if (form.prompt_file_error.empty())

@@ -81,8 +81,9 @@ int add_rows(Acceptance& acceptance, const engine::StepRecord& step) {
   return deepest;
 }
 
-// Returns the task of a prompt's id; empty without one.
+// Returns the task of a run's prompt; empty without one.
 std::string task_of(const engine::RunRecord& run) {
+  if (!run.started.place.task.empty()) return run.started.place.task;
   const std::size_t end = run.started.prompt_id.find('/');
   return end == std::string::npos ? "" : run.started.prompt_id.substr(0, end);
 }

@@ -64,8 +64,8 @@ struct TaskAcceptance {
   int n_runs = 0;
   std::int64_t verified = 0, accepted = 0, n_steps = 0, n_tokens = 0;
 };
-/// Returns the acceptance by task over all runs with the decoder, options and models of `run`. The task is the part of a prompt's id before the
-/// first '/'; runs without one are left out.
+/// Returns the acceptance by task over all runs with the decoder, options and models of `run`. The task is that of the prompt file, else the part of the
+/// prompt's id before the first '/'; runs without a task are left out.
 std::vector<TaskAcceptance> acceptance_by_task(const engine::Timeline& timeline,
                                                const engine::RunRecord& run);
 

@@ -55,9 +55,9 @@ const char* name_of(Knob knob) {
 
 const char* help_of(Knob knob) {
   static constexpr std::array<const char*, kKnobs> kHelp{
-      "proposals after one another: gamma of a draft, the length of a block or of an n-gram",
-      "proposals beside one another: candidates of a node, n-grams of a step",
-      "proposals of a step; the rows after them are left out",
+      "depth of the proposals: gamma of a draft, the length of a block or of an n-gram",
+      "alternatives at one depth: candidates of a node, n-grams of a step",
+      "number of proposals of a step; later rows are left out",
       "columns of Lookahead's window; the n-grams that it yields stay those of the recording"};
   return kHelp[static_cast<std::size_t>(knob)];
 }
@@ -152,7 +152,7 @@ Curve speedup_over(const RecordedShape& shape, Knob knob, WhatIfSizes sizes, Row
   Curve curve{name_of(cost), {}, {}};
   for (int value = knob == Knob::Width ? 1 : 0; value <= largest(shape, knob); ++value) {
     sizes.of(knob) = value;
-    // More nodes are allowed than recorded, so that a deeper chain is not cut.
+    // The node limit does not apply to a chain: its extra depth adds nodes.
     WhatIfSizes used = sizes;
     if (is_chain(shape)) used.width = 1, used.nodes = std::max(used.nodes, shape.recorded.nodes);
     curve.x.push_back(value);
