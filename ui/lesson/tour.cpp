@@ -62,7 +62,7 @@ float Shell::draw_tour(float bottom) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
   const float top = bottom - px(kTourBar), button_width = px(110);
   begin_bar("##tour", {main->Pos.x, top}, {main->Size.x, px(kTourBar)}, {px(16), px(10)});
-  ImGui::PushFont(fonts().bold, 18);
+  ImGui::PushFont(fonts().bold, main->Size.x < px(760) ? 14 : 18);
   words_within(fmt::format("{} of {}. {}", tour_step_, kSteps.size(),
                            kSteps[static_cast<std::size_t>(tour_step_ - 1)]),
                theme().bright, main->Size.x - button_width - px(50));

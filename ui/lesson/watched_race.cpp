@@ -74,11 +74,16 @@ float Shell::draw_caption(const Context& c, float bottom) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
   const float top = bottom - px(kCaptionBar);
   begin_bar("##caption", {main->Pos.x, top}, {main->Size.x, px(kCaptionBar)}, {px(16), px(10)});
-  ImGui::PushFont(fonts().bold, 18);
-  words_within(caption_at(captions_shown_, at), theme().bright, main->Size.x - px(290));
+  // In a narrow window the caption has the whole width, in smaller type.
+  const bool is_narrow = main->Size.x < px(1060);
+  ImGui::PushFont(fonts().bold, is_narrow ? 14 : 18);
+  words_within(caption_at(captions_shown_, at), theme().bright,
+               main->Size.x - px(is_narrow ? 32 : 290));
   ImGui::PopFont();
-  ImGui::SameLine(main->Size.x - px(250));
-  words("press any key to take over", theme().dim);
+  if (!is_narrow) {
+    ImGui::SameLine(main->Size.x - px(250));
+    words("press any key to take over", theme().dim);
+  }
   ImGui::End();
   return top;
 }

@@ -56,21 +56,22 @@ std::string why_other_load(const engine::Timeline& timeline,
       baseline.id(), percent(of), percent(own));
 }
 
+Figure no_speedup(std::string why) {
+  return {"speedup",
+          "-",
+          "compute of plain decoding / compute of this run, same prompt and settings, both "
+          "measured in one session",
+          std::move(why),
+          Truth::Derived,
+          StepSet::All};
+}
+
 Figure speedup_of(const engine::Timeline& timeline,
                   const engine::RunRecord& run,
                   const StepRange& range) {
-  Figure f{"speedup",
-           "-",
-           "compute of plain decoding / compute of this run, same prompt and settings, both "
-           "measured in one session",
-           "no finished AR run of this prompt here",
-           Truth::Derived,
-           StepSet::All};
+  Figure f = no_speedup("no finished AR run of this prompt here");
   if (run.started.decoder == "ar") f.numbers = "this is the baseline";
-  if (range.first > 0) {
-    f.numbers = "of a whole run only; the figures cover a part of this one";
-    return f;
-  }
+  if (range.first > 0) return speedup_of_part();
   if (!run.queueing.empty())
     f.numbers =
         "the run shared the models with other sequences: compare and generate report the speed of "
@@ -402,6 +403,10 @@ void advance(Tally& tally, const engine::RunRecord& run, StepRange range) {
       at.accepted += fate == RowFate::Accepted;
     }
   }
+}
+
+Figure speedup_of_part() {
+  return no_speedup("of a whole run only; the figures cover a part of this one");
 }
 
 Numbers numbers_of(const engine::Timeline& timeline,

@@ -84,7 +84,9 @@ struct Numbers {
   Figure tokens_per_second, tokens_per_step, speedup, step_median;
   std::vector<Figure> more;  // acceptance, waste, time to first token, counts
 };
-/// Computes the figures of a range of complete steps. A part of a run has no speed-up.
+/// Returns the figure in place of the speed-up of a part of a run.
+Figure speedup_of_part();
+/// Computes the figures of a range of complete steps. A range that begins after the first step has no speed-up.
 Numbers numbers_of(const engine::Timeline& timeline,
                    const engine::RunRecord& run,
                    const RunTimes& times,

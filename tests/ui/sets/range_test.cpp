@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline/timeline.h"
+#include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/replay.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/numbers.h"
@@ -56,6 +57,20 @@ TEST(NumbersRange, figures_cover_only_the_steps_in_it) {
   advance(tally, run, 2);
   EXPECT_EQ(tally.committed, (std::vector<int>{0, 1, 1})) << "counted again";
   EXPECT_EQ(numbers_of(timeline, run, times, {9, 12}).tokens_per_step.value, "-");
+}
+
+TEST(NumbersRange, a_part_from_the_first_step_on_has_no_speedup) {
+  DrawnWindow window;
+  window.shell.take(streams::race({"ar", "lookahead"}));
+  window.shell.show(Screen::Live);
+  window.shell.selection().run = 2;
+  EXPECT_THAT(window.said(), testing::HasSubstr("speedup vs run 1"));
+  TimeRange& range = window.shell.state<TimelineView>().range;
+  range.range0 = 0;
+  range.range1 = window.shell.session().shown().timeline.run(2)->decode_compute() / 2.0;
+  EXPECT_THAT(window.said(), testing::Not(testing::HasSubstr("speedup vs run 1")));
+  range.range1 = range.range0;
+  EXPECT_THAT(window.said(), testing::HasSubstr("speedup vs run 1"));
 }
 
 TEST(NumbersRange, the_panel_says_so_and_clears_it) {

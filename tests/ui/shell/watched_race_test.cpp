@@ -11,6 +11,7 @@
 #include "tests/ui/support/waiting.h"
 #include "ui/prepare/captions.h"
 #include "ui/prepare/time/run_times.h"
+#include "ui/shell/layout.h"
 
 namespace {
 
@@ -121,6 +122,22 @@ TEST(WatchedRace, the_texts_scroll_with_the_playhead) {
   ASSERT_EQ(before.size(), 5u);
   ASSERT_EQ(after.size(), 5u);
   for (std::size_t i = 0; i < after.size(); ++i) EXPECT_GT(after[i], before[i]) << i;
+}
+
+TEST(WatchedRace, captions_are_whole_in_a_small_window) {
+  Watching window("smollm2_race");
+  ImGui::GetIO().DisplaySize = {ui::kLeastWidth, ui::kLeastHeight};
+  int n_seen = 0;
+  for (int i = 0; i < 10; ++i) {
+    const std::string said = window.after(1.8);
+    if (said.find(" is done: ") == std::string::npos) continue;
+    ++n_seen;
+    EXPECT_THAT(said, testing::ContainsRegex("is done: [0-9.]+ tokens a step(, [0-9.]+ times as "
+                                             "fast as plain decoding)?\\. "));
+  }
+  EXPECT_GT(n_seen, 2);
+  const std::string end = window.after(2);
+  EXPECT_THAT(end, HasSubstr("All texts are the same, token for token."));
 }
 
 TEST(WatchedRace, any_key_takes_over) {

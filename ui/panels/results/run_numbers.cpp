@@ -50,8 +50,14 @@ const Numbers& run_numbers(Context& context, const engine::RunRecord& run) {
 }
 
 const Numbers& range_numbers(Context& context, const engine::RunRecord& run) {
-  return numbers_in(context.states.get<NumbersOfRuns>().ranges[run.id()], context, run,
-                    steps_for_numbers(context, run));
+  const StepRange range = steps_for_numbers(context, run);
+  NumbersOfRuns::Entry& entry = context.states.get<NumbersOfRuns>().ranges[run.id()];
+  numbers_in(entry, context, run, range);
+  // Also of a part that begins with the first step; while the run is played, the steps so far are no part.
+  const TimelineView& view = context.states.get<TimelineView>();
+  if (view.range.range0 != view.range.range1 && range != StepRange(context.n_steps(run)))
+    entry.numbers.speedup = speedup_of_part();
+  return entry.numbers;
 }
 
 }  // namespace ui
