@@ -29,7 +29,7 @@ if(WITH_UI)
   install(FILES ${implot_src}/LICENSE DESTINATION ${notices}/licences RENAME implot COMPONENT program)
   install(FILES ${ui_fonts_dir}/Roboto/LICENSE.txt DESTINATION ${notices}/licences RENAME roboto COMPONENT program)
 endif()
-foreach(package nlohmann-json3-dev libcli11-dev)  # headers alone
+foreach(package nlohmann-json3-dev libcli11-dev libprotozero-dev)  # headers alone
   if(EXISTS /usr/share/doc/${package}/copyright)
     install(FILES /usr/share/doc/${package}/copyright DESTINATION ${notices}/licences RENAME ${package} COMPONENT program)
   endif()
