@@ -252,12 +252,12 @@ struct LessonOptions {
 struct WindowCommandOptions {
   TraceOptions animation;  // write an animation to `out`, then exit; empty `out`: none
   ModelOptions model;
-  std::string open;                 // recording, or a training's folder or log
-  std::string screenshot;           // PNG to write a picture of the window to, then exit
-  std::string screen;               // live, compare, training, welcome
-  std::string panel;                // panel to take the picture of; empty: the whole window
-  int step = -1;                    // initially selected step; -1: none
-  std::string theme;                // dark, light, monochrome, high-contrast; empty: the window's setting
+  std::string open;        // recording, or a training's folder or log
+  std::string screenshot;  // PNG to write a picture of the window to, then exit
+  std::string screen;      // live, compare, training, welcome
+  std::string panel;       // panel to take the picture of; empty: the whole window
+  int step = -1;           // initially selected step; -1: none
+  std::string theme;       // dark, light, monochrome, high-contrast; empty: the window's setting
   int width = 1600, height = 1000;  // of the window, pixels
   int ui_scale = 0;                 // percent; 0: the window's setting
   bool start = false;               // start the comparison as soon as the window is open

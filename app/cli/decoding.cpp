@@ -103,7 +103,8 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
       ->group("Decoder");
   add_generation_options(*c, p.compare);
   add_outputs(*c, p.compare);
-  c->add_option("--repeat", p.compare.repeat, "number of runs of each; medians and quartiles are reported")
+  c->add_option("--repeat", p.compare.repeat,
+                "number of runs of each; medians and quartiles are reported")
       ->transform(whole_number(1, 100000))
       ->capture_default_str();
   c->add_flag("--rows-alone", p.compare.rows_alone,

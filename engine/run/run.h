@@ -30,7 +30,7 @@ struct RunRequest {
   ProbeSettings probe;  // of fastcot's stop=probe
   // equal for runs of one prompt that are shown side by side; 0: the run is shown alone
   std::uint32_t race = 0;
-  int lane = 0;  // number of the lane in its race, from 0
+  int lane = 0;           // number of the lane in its race, from 0
   PlaceInSet place = {};  // of the race
   // the approximate tokens in prompt_tokens, as in RunStarted
   int first_approximate = 0, n_approximate = 0;

@@ -39,9 +39,9 @@ struct WindowHooks {
 
 /// The options of `decoscope window`.
 struct WindowOptions {
-  std::string open;          // a recording, a lesson or a training run to open first
-  std::string screen;        // welcome, live, compare, lesson, lab, training; empty: the last one shown
-  std::string theme;         // a word of kThemes; empty: as in the settings
+  std::string open;    // a recording, a lesson or a training run to open first
+  std::string screen;  // welcome, live, compare, lesson, lab, training; empty: the last one shown
+  std::string theme;   // a word of kThemes; empty: as in the settings
   std::string config_dir;    // settings; empty: $XDG_CONFIG_HOME/decoscope; "-": none saved
   std::string model, scale;  // initial values of Setup; empty: its defaults
   std::string dtype, cache_type, device;  // initial values of Setup
@@ -54,7 +54,7 @@ struct WindowOptions {
   AnimationPlan animation_plan;  // its pace; the part is that of the steps
   int first_step = 0, last_step = 0x7FFF'FFFF;  // of the animation
   int run = 0;                                  // the run that is selected; 0: none
-  bool wall_clock = false;  // the timeline of the animation has wall time, not own compute
+  bool wall_clock = false;     // the timeline of the animation has wall time, not own compute
   std::string panel;           // the panel that the picture shows; empty: the window
   int step = -1;               // the step that is selected; -1: none
   int screenshot_frames = 30;  // frames before the picture; with a race, after its end

@@ -183,9 +183,9 @@ TEST(ChatLimits, numbers_beyond_2_to_the_53_are_refused) {
   for (const char* text :
        {"{{ 9223372036854775807 }}", "{{ -9223372036854775807 }}", "{{ 9007199254740993.5 }}",
         "{{ 9007199254740992 + 1 * 2 }}", "{{ -9007199254740992 - 4 }}",
-        "{{ 94906267 * 94906267 }}", "{{ 1000000000.0 * 1000000000 }}", "{{ 9007199254740992 / 0.5 }}",
-        "{{ 9007199254740992 // 0.001 }}", "{{ [9007199254740992, 2]|sum }}", "{{ '1e300'|float }}",
-        "{{ 'inf'|float }}"})
+        "{{ 94906267 * 94906267 }}", "{{ 1000000000.0 * 1000000000 }}",
+        "{{ 9007199254740992 / 0.5 }}", "{{ 9007199254740992 // 0.001 }}",
+        "{{ [9007199254740992, 2]|sum }}", "{{ '1e300'|float }}", "{{ 'inf'|float }}"})
     EXPECT_THAT(refusal_of(text), HasSubstr("numbers beyond 2^53 are not supported")) << text;
   EXPECT_THAT(refusal_of("{{ '1e300'.float() }}"), HasSubstr("float is a filter"));
   EXPECT_THAT(refusal_of("{% filter float %}1e300{% endfilter %}"), HasSubstr("filter float"));

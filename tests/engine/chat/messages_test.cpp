@@ -44,7 +44,8 @@ TEST(Messages, others_are_refused_with_their_place) {
               HasSubstr("messages.0.content: found an array"));
   EXPECT_THAT(refused(R"([{"role": "user|>", "content": ""}])"),
               HasSubstr("messages.0.role: found \"user|>\""));
-  EXPECT_THAT(refused(R"([{"content": ""}])"), HasSubstr("messages.0.role: found none, expected a name"));
+  EXPECT_THAT(refused(R"([{"content": ""}])"),
+              HasSubstr("messages.0.role: found none, expected a name"));
   EXPECT_THAT(refused(R"(["user"])"), HasSubstr("expected an object"));
 }
 

@@ -23,14 +23,13 @@ using testing::HasSubstr;
 /// The usual models, an assistant found on this machine, and a message for it.
 Catalog with_assistant() {
   Catalog catalog = streams::catalog();
-  catalog.models.push_back({.name = "assistant",
-                            .path = "assistant.gguf",
-                            .summary = "135.0 M parameters, Q4_1, llama",
-                            .n_params = 135'000'000,
-                            .source = "Ollama",
-                            .chat = [](const std::string&, const std::string&, bool) {
-                              return ChatPreview{};
-                            }});
+  catalog.models.push_back(
+      {.name = "assistant",
+       .path = "assistant.gguf",
+       .summary = "135.0 M parameters, Q4_1, llama",
+       .n_params = 135'000'000,
+       .source = "Ollama",
+       .chat = [](const std::string&, const std::string&, bool) { return ChatPreview{}; }});
   catalog.prompts.push_back(
       {.id = "chat/list", .title = "list", .text = "Give me ten ideas.", .is_message = true});
   return catalog;
