@@ -254,7 +254,7 @@ struct WindowCommandOptions {
   ModelOptions model;
   std::string open;        // recording, or a training's folder or log
   std::string screenshot;  // PNG to write a picture of the window to, then exit
-  std::string screen;      // live, compare, training, welcome
+  std::string screen;      // welcome, live, compare, lesson, lab, training
   std::string panel;       // panel to take the picture of; empty: the whole window
   int step = -1;           // initially selected step; -1: none
   std::string theme;       // dark, light, monochrome, high-contrast; empty: the window's setting

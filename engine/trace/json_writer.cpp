@@ -34,7 +34,7 @@ std::string event_json(const TraceItem& item, int pid, int tid) {
 JsonTraceWriter::JsonTraceWriter(TraceReport& report,
                                  const char* clock,
                                  std::function<void(std::string_view)> write)
-    : TraceWriter(report), clock_(clock), write_(std::move(write)) {
+    : TraceWriter(report, clock, std::move(write)) {
   write_("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
 }
 

@@ -9,11 +9,10 @@
 
 namespace engine {
 
-/// Writes the text of the trace in parts.
+/// Writes the text of the trace.
 class JsonTraceWriter final : public TraceWriter {
  public:
-  /// @param clock  the name of the clock of all times
-  /// @param write  receives the parts
+  /// Begins the trace. Parameters: as TraceWriter
   JsonTraceWriter(TraceReport& report,
                   const char* clock,
                   std::function<void(std::string_view)> write);
@@ -30,8 +29,6 @@ class JsonTraceWriter final : public TraceWriter {
   /// Writes a metadata event of a process or lane: its name or its sort index.
   void put_name(int pid, int tid, const char* what, const std::string& args);
 
-  const char* clock_;
-  std::function<void(std::string_view)> write_;
   std::string runs_, only_;  // entries of the metadata
   bool has_process_ = false;
 };

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "engine/trace/lane.h"
 #include "engine/trace/trace_report.h"
@@ -15,7 +18,10 @@ namespace engine {
 class TraceWriter {
  public:
   /// @param report  receives the counts; outlives the writer
-  explicit TraceWriter(TraceReport& report) : report_(report) {}
+  /// @param clock   the name of the clock of all times
+  /// @param write   receives the bytes of the trace in parts
+  TraceWriter(TraceReport& report, const char* clock, std::function<void(std::string_view)> write)
+      : clock_(clock), write_(std::move(write)), report_(report) {}
   virtual ~TraceWriter() = default;
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
@@ -39,6 +45,9 @@ class TraceWriter {
   /// Counts the series of a counter beyond its first.
   void count_series(std::int64_t n) { report_.n_counters += n, report_.n_events += n; }
   const TraceReport& report() const { return report_; }
+
+  const char* const clock_;
+  const std::function<void(std::string_view)> write_;
 
  private:
   TraceReport& report_;

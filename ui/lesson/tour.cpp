@@ -9,7 +9,7 @@
 #include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
-#include "ui/widgets/fonts.h"
+#include "ui/widgets/sheet.h"
 
 namespace ui {
 namespace {
@@ -19,7 +19,6 @@ constexpr std::array<const char*, 4> kSteps{
     "Press the right arrow key. The view goes to the next step of the decoder.",
     "Press Space. The view plays the run; Space stops it again.",
     "Drag over the Timeline. The panel Numbers then covers only that range."};
-constexpr float kTourBar = 46;
 
 }  // namespace
 
@@ -59,15 +58,11 @@ void Shell::follow_tour(const Context& c) {
 // Draws the present step of the tour above the status bar. @return where it begins
 float Shell::draw_tour(float bottom) {
   if (tour_step_ == 0 || reads()) return bottom;
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  const float top = bottom - px(kTourBar), button_width = px(110);
-  begin_bar("##tour", {main->Pos.x, top}, {main->Size.x, px(kTourBar)}, {px(16), px(10)});
-  ImGui::PushFont(fonts().bold, main->Size.x < px(760) ? 14 : 18);
-  words_within(fmt::format("{} of {}. {}", tour_step_, kSteps.size(),
-                           kSteps[static_cast<std::size_t>(tour_step_ - 1)]),
-               theme().bright, main->Size.x - button_width - px(50));
-  ImGui::PopFont();
-  ImGui::SameLine(main->Size.x - button_width - px(16));
+  const float top =
+      begin_sentence_bar("##tour", bottom,
+                         fmt::format("{} of {}. {}", tour_step_, kSteps.size(),
+                                     kSteps[static_cast<std::size_t>(tour_step_ - 1)]),
+                         px(110));
   if (link("End the tour###end_tour")) tour_step_ = 0;
   ImGui::End();
   return top;

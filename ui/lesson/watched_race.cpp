@@ -8,14 +8,13 @@
 #include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
-#include "ui/widgets/fonts.h"
+#include "ui/widgets/sheet.h"
 
 namespace ui {
 namespace {
 
 constexpr double kPlaySeconds = 17;      // of the whole race
 constexpr double kCaptionSeconds = 1.6;  // the least for a caption
-constexpr float kCaptionBar = 46;
 
 bool has_input() {
   const ImGuiIO& io = ImGui::GetIO();
@@ -71,19 +70,11 @@ float Shell::draw_caption(const Context& c, float bottom) {
   // The caption of the end follows the last step.
   const double pace = c.end() / kPlaySeconds;
   const double at = std::max(playhead_.at, (clock_ - watched_since_) * pace);
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  const float top = bottom - px(kCaptionBar);
-  begin_bar("##caption", {main->Pos.x, top}, {main->Size.x, px(kCaptionBar)}, {px(16), px(10)});
-  // In a narrow window the caption has the whole width, in smaller type.
-  const bool is_narrow = main->Size.x < px(1060);
-  ImGui::PushFont(fonts().bold, is_narrow ? 14 : 18);
-  words_within(caption_at(captions_shown_, at), theme().bright,
-               main->Size.x - px(is_narrow ? 32 : 290));
-  ImGui::PopFont();
-  if (!is_narrow) {
-    ImGui::SameLine(main->Size.x - px(250));
-    words("press any key to take over", theme().dim);
-  }
+  // A narrow window has room for the caption alone.
+  const bool is_narrow = ImGui::GetMainViewport()->Size.x < px(1060);
+  const float top = begin_sentence_bar("##caption", bottom, caption_at(captions_shown_, at),
+                                       is_narrow ? 0 : px(234));
+  if (!is_narrow) words("press any key to take over", theme().dim);
   ImGui::End();
   return top;
 }

@@ -8,22 +8,12 @@
 #include "engine/event/timeline/run_slices.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/time/run_times.h"
+#include "ui/prepare/tokens/verdicts.h"
 
 namespace ui {
 namespace {
 
 using engine::RowFate;
-using engine::RowTag;
-
-// Returns the distance of a proposed row from the prefix; 1 is the next position.
-int place_of(const engine::TokenTree& tree, int row) {
-  int place = 0;
-  for (int i = row; i >= 0; i = tree.parent[i]) {
-    if (tree.tag[i].kind == RowTag::Kind::Current) break;
-    ++place;
-  }
-  return place;
-}
 
 std::string ratio(double a, double b, const char* format) {
   return b > 0 ? fmt::format(fmt::runtime(format), a / b) : "-";
@@ -297,7 +287,7 @@ std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
     const auto n = std::min<int>(tree.n_rows(), static_cast<int>(step.verified.fate.size()));
     for (int row = 0; row < n; ++row) {
       const RowFate fate = step.verified.fate[row];
-      if ((fate != RowFate::Accepted && fate != RowFate::Rejected) || place_of(tree, row) != place)
+      if ((fate != RowFate::Accepted && fate != RowFate::Rejected) || depth_of(tree, row) != place)
         continue;
       steps.push_back(step.begun.step);
       break;
@@ -395,7 +385,7 @@ void advance(Tally& tally, const engine::RunRecord& run, StepRange range) {
     for (int i = 0; i < tree.n_rows() && i < static_cast<int>(step.verified.fate.size()); ++i) {
       const RowFate fate = step.verified.fate[i];
       if (fate != RowFate::Accepted && fate != RowFate::Rejected) continue;
-      const int place = place_of(tree, i);
+      const int place = depth_of(tree, i);
       if (place < 1) continue;
       if (tally.by_place.size() < static_cast<std::size_t>(place)) tally.by_place.resize(place);
       AcceptanceAt& at = tally.by_place[place - 1];

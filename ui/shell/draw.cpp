@@ -220,8 +220,9 @@ void Shell::draw(double seconds) {
 
 // When the Laboratory opens on a run without proposals (plain decoding), selects the first run of its race that has proposals.
 void Shell::select_run_for_lab(const engine::Timeline& timeline) {
+  if (!lab_begins_ || reads()) return;
   const engine::RunRecord* run = timeline.run(selection_.run);
-  if (!lab_begins_ || reads() || !run) return;
+  if (!run) return;
   lab_begins_ = false;
   if (run->totals.n_proposed > 0 || run->started.race == 0) return;
   const auto race = timeline.race(run->started.race);

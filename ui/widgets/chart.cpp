@@ -20,7 +20,7 @@ namespace {
 constexpr float kLineWidth = 1.6f, kMarkerRadius = 3.5f;
 constexpr int kMarkerEvery = 70;  // px between the markers of a dense curve
 
-// The markers that distinguish curves without their colours, and the letters that stand for them in the legend.
+// The marker of a curve, so that curves differ without colour, and its letter in the legend.
 struct Marker {
   ImPlotMarker shape;
   char letter;

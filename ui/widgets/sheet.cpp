@@ -24,6 +24,21 @@ bool begin_sheet(const char* name, ImVec2 size, bool focus) {
   return open;
 }
 
+float begin_sentence_bar(const char* name, float bottom, const std::string& sentence, float room) {
+  constexpr float kHigh = 46, kLarge = 18, kSmall = 14, kMargin = 16;
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  const float top = bottom - px(kHigh), wide = main->Size.x - 2 * px(kMargin) - room;
+  begin_bar(name, {main->Pos.x, top}, {main->Size.x, px(kHigh)}, {px(kMargin), px(10)});
+  ImGui::PushFont(fonts().bold, kLarge);
+  const bool fits = ImGui::CalcTextSize(sentence.c_str()).x <= wide;
+  ImGui::PopFont();
+  ImGui::PushFont(fonts().bold, fits ? kLarge : kSmall);
+  words_within(sentence, theme().bright, wide);
+  ImGui::PopFont();
+  ImGui::SameLine(main->Size.x - px(kMargin) - room);
+  return top;
+}
+
 void heading(const char* text) {
   ImGui::PushFont(fonts().bold, 17);
   words(text, theme().bright);

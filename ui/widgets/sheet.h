@@ -1,5 +1,7 @@
-// Sheets: windows above the panels, for dialogs.
+// Sheets: windows above the panels, for dialogs. Bars with one sentence.
 #pragma once
+
+#include <string>
 
 #include <imgui.h>
 
@@ -11,5 +13,11 @@ namespace ui {
 bool begin_sheet(const char* name, ImVec2 size, bool focus);
 /// Draws the title of a sheet.
 void heading(const char* text);
+
+/// Begins a bar across the window that ends at `bottom`, with a sentence in large type, or in smaller type if it is too long;
+/// ImGui::End() ends the bar.
+/// @param room  at the right, for what follows the sentence, px
+/// @return where the bar begins
+float begin_sentence_bar(const char* name, float bottom, const std::string& sentence, float room);
 
 }  // namespace ui

@@ -68,11 +68,6 @@ std::uint64_t flow_id(int pid, std::int64_t id) {
 
 }  // namespace
 
-PerfettoWriter::PerfettoWriter(TraceReport& report,
-                               const char* clock,
-                               std::function<void(std::string_view)> write)
-    : TraceWriter(report), clock_(clock), write_(std::move(write)) {}
-
 template <typename Fill>
 void PerfettoWriter::put(Fill fill) {
   bytes_.clear();

@@ -9,10 +9,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,14 +18,10 @@
 
 namespace engine {
 
-/// Writes the bytes of the trace in parts.
+/// Writes the packets of the trace, one after another.
 class PerfettoWriter final : public TraceWriter {
  public:
-  /// @param clock  the name of the clock of all times
-  /// @param write  receives the parts
-  PerfettoWriter(TraceReport& report,
-                 const char* clock,
-                 std::function<void(std::string_view)> write);
+  using TraceWriter::TraceWriter;
 
   void process(int pid, const std::string& title) override;
   void lane(int pid, int tid, int place, const std::string& name) override;
@@ -52,8 +46,6 @@ class PerfettoWriter final : public TraceWriter {
   /// The track of a counter; declares it at its first use.
   std::uint64_t counter_track(int pid, const std::string& name);
 
-  const char* clock_;
-  std::function<void(std::string_view)> write_;
   std::string bytes_;  // of the last packet; kept for its memory
   bool is_empty_ = true;
   std::vector<Nanoseconds> open_;  // ends of the current lane's open slices; the innermost is last
