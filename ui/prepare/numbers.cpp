@@ -109,17 +109,28 @@ Figure median_of(const RunTimes& times, const StepRange& range) {
   return f;
 }
 
-double time_to_first_token(const engine::RunRecord& run) {
-  for (std::size_t i = 0; i < run.steps.size(); ++i)
-    if (run.steps.head(i).n_tokens > 0)
-      return static_cast<double>(run.steps[i].committed.t - run.started.t);
-  return -1;
+// Adds the time to the run's first token, unless the token was committed before the range.
+void add_time_to_first_token(Numbers& numbers,
+                             const engine::RunRecord& run,
+                             const RunTimes& times,
+                             const StepRange& range) {
+  if (times.sums(range.first).tokens > 0) return;
+  double first = -1;
+  for (std::size_t i = range.first; i < range.end && first < 0; ++i)
+    if (times.steps[i].n_tokens > 0)
+      first = static_cast<double>(run.steps[i].committed.t - run.started.t);
+  numbers.more.push_back({"time to first token", first >= 0 ? short_time(first) : "-",
+                          "first commit - start of the run, wall time",
+                          first >= 0 ? fmt::format("{:.0f} ns", first) : "nothing committed yet",
+                          Truth::Measured, StepSet::First});
 }
 
 void add_more(Numbers& numbers,
               const engine::RunRecord& run,
-              const StepSums& sums,
-              std::size_t n_steps) {
+              const RunTimes& times,
+              const StepRange& range) {
+  const StepSums sums = times.sums(range);
+  const std::size_t n_steps = range.size();
   const double verified = static_cast<double>(sums.accepted + sums.rejected);
   auto& more = numbers.more;
   more.push_back({"acceptance rate",
@@ -145,18 +156,15 @@ void add_more(Numbers& numbers,
   more.push_back({"rows / step", ratio(double(sums.rows), double(n_steps), "{:.1f}"),
                   "rows computed / steps", fmt::format("{} / {}", sums.rows, n_steps),
                   Truth::Derived, StepSet::All});
-  const double first = time_to_first_token(run);
-  more.push_back({"time to first token", first >= 0 ? short_time(first) : "-",
-                  "first commit - start of the run, wall time",
-                  first >= 0 ? fmt::format("{:.0f} ns", first) : "nothing committed yet",
-                  Truth::Measured, StepSet::First});
+  add_time_to_first_token(numbers, run, times, range);
   more.push_back({"tokens, steps",
                   fmt::format("{}, {}", with_commas(sums.tokens), with_commas(n_steps)),
                   "committed tokens, forward passes of the target",
                   fmt::format("{}, {}", sums.tokens, n_steps), Truth::Measured, StepSet::All});
 }
 
-// Adds FastCoT's counts of right guesses. They compare windows with the complete text, so they exist only after the run has ended.
+// Adds FastCoT's counts of right guesses, which are of the whole run. They compare windows with the complete text, so they exist only after the
+// run has ended.
 void add_window_hits(Numbers& numbers, const engine::RunRecord& run) {
   if (!run.finished) return;
   const auto& metrics = run.finished->metrics;
@@ -182,7 +190,7 @@ void add_window_hits(Numbers& numbers, const engine::RunRecord& run) {
       "TO(AD/PD*): tokens of that text that the window guessed at any position / these positions");
 }
 
-// Adds what the sizes that the decoder chose were expected to bring, beside what came.
+// Adds what the sizes that the decoder chose were expected to bring, beside what came, over the whole run.
 void add_chosen_sizes(Numbers& numbers, const engine::RunRecord& run) {
   if (!run.finished || !run.finished->metrics.contains("sized_steps")) return;
   const auto value = [&run](const char* name) {
@@ -422,9 +430,11 @@ Numbers numbers_of(const engine::Timeline& timeline,
                              StepSet::All};
   numbers.speedup = speedup_of(timeline, run, range);
   numbers.step_median = median_of(times, range);
-  add_more(numbers, run, sums, n_steps);
-  add_window_hits(numbers, run);
-  add_chosen_sizes(numbers, run);
+  add_more(numbers, run, times, range);
+  if (range == StepRange(run.steps.size())) {
+    add_window_hits(numbers, run);
+    add_chosen_sizes(numbers, run);
+  }
   return numbers;
 }
 

@@ -86,7 +86,8 @@ struct Numbers {
 };
 /// Returns the figure in place of the speed-up of a part of a run.
 Figure speedup_of_part();
-/// Computes the figures of a range of complete steps. A range that begins after the first step has no speed-up.
+/// Computes the figures of a range of complete steps. A range that begins after the first step has no speed-up, one that begins after the first
+/// token no time to it. Figures that the decoder counts over a whole run are left out if the range is a part.
 Numbers numbers_of(const engine::Timeline& timeline,
                    const engine::RunRecord& run,
                    const RunTimes& times,

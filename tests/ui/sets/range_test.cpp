@@ -59,6 +59,32 @@ TEST(NumbersRange, figures_cover_only_the_steps_in_it) {
   EXPECT_EQ(numbers_of(timeline, run, times, {9, 12}).tokens_per_step.value, "-");
 }
 
+TEST(NumbersRange, figures_of_the_whole_run_are_absent_from_a_part) {
+  engine::Timeline timeline = counting_run(6);
+  timeline.apply(engine::RunFinished{
+      .t = 60'000'000,
+      .run = 1,
+      .n_tokens = 21,
+      .n_steps = 6,
+      .metrics = {{"sized_steps", 6}, {"windows", 2}, {"first_hits", 1}, {"window_slots", 4}}});
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  const engine::RunRecord& run = *timeline.run(1);
+  RunTimes times;
+  extend(times, run);
+  const auto labels = [&](StepRange range) {
+    std::vector<std::string> all;
+    for (const Figure& one : numbers_of(timeline, run, times, range).more) all.push_back(one.label);
+    return all;
+  };
+  using testing::AllOf, testing::Contains, testing::Not;
+  EXPECT_THAT(labels(6), AllOf(Contains("time to first token"), Contains("chosen sizes"),
+                               Contains("first guess right")));
+  EXPECT_THAT(labels(3), AllOf(Contains("time to first token"), Not(Contains("chosen sizes")),
+                               Not(Contains("first guess right"))));
+  EXPECT_THAT(labels({1, 6}),
+              AllOf(Not(Contains("time to first token")), Not(Contains("chosen sizes"))));
+}
+
 TEST(NumbersRange, a_part_from_the_first_step_on_has_no_speedup) {
   DrawnWindow window;
   window.shell.take(streams::race({"ar", "lookahead"}));

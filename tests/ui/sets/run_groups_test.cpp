@@ -51,7 +51,7 @@ TEST(RunGroups, lanes_are_below_their_race) {
   EXPECT_EQ(outline(entries), "R1\nC2\n R2\n R3\nC4\n R4\n R5\nR6\n");
   EXPECT_EQ(entries[1].end, 4u);
   EXPECT_EQ(entries[1].n_runs, 2u);
-  EXPECT_EQ(heading_of(timeline, entries[1]), "small \xC2\xB7 first line");
+  EXPECT_EQ(heading_of(timeline, entries, 1), "small \xC2\xB7 first line");
 }
 
 TEST(RunGroups, repeats_are_below_one_race) {
@@ -64,8 +64,8 @@ TEST(RunGroups, repeats_are_below_one_race) {
   EXPECT_EQ(outline(entries), "C1\n T1\n  R1\n  R2\n T3\n  R3\n  R4\n");
   EXPECT_EQ(entries[0].n_runs, 4u);
   EXPECT_EQ(entries[4].end, 7u);
-  EXPECT_EQ(heading_of(timeline, entries[0]), "small \xC2\xB7 first line \xC2\xB7 2 repeats");
-  EXPECT_EQ(heading_of(timeline, entries[4]), "repeat 2 of 2");
+  EXPECT_EQ(heading_of(timeline, entries, 0), "small \xC2\xB7 first line \xC2\xB7 2 repeats");
+  EXPECT_EQ(heading_of(timeline, entries, 4), "repeat 2 of 2");
 }
 
 TEST(RunGroups, repeats_of_a_single_run_are_below_one_heading) {
@@ -84,8 +84,26 @@ TEST(RunGroups, prompts_of_a_set_are_below_one_heading) {
                                          started(3, 2, 0, place(1)), started(4, 3, 0)});
   const auto entries = run_entries(timeline.runs());
   EXPECT_EQ(outline(entries), "P1\n C1\n  R1\n  R2\n C3\n  R3\nC4\n R4\n");
-  EXPECT_EQ(heading_of(timeline, entries[0]), "small \xC2\xB7 2 prompts");
-  EXPECT_EQ(heading_of(timeline, entries[1]), "first line \xC2\xB7 kb");
+  EXPECT_EQ(heading_of(timeline, entries, 0), "small \xC2\xB7 2 prompts");
+  EXPECT_EQ(heading_of(timeline, entries, 1), "first line \xC2\xB7 kb");
+}
+
+// A lane with several prompts at once starts the runs of all prompts of a repeat together.
+TEST(RunGroups, a_set_is_ordered_by_prompt_and_repeat) {
+  const auto place = [](int prompt, int repeat) {
+    return PlaceInSet{
+        .set = 1, .prompt = prompt, .n_prompts = 2, .repeat = repeat, .n_repeats = 2, .task = "kb"};
+  };
+  const Timeline timeline = timeline_of(
+      {started(1, 1, 0, place(0, 0)), started(2, 1, 1, place(0, 0)), started(3, 2, 1, place(1, 0)),
+       started(4, 2, 0, place(1, 0)), started(5, 3, 1, place(0, 1)), started(6, 4, 1, place(1, 1)),
+       started(7, 3, 0, place(0, 1)), started(8, 4, 0, place(1, 1)), started(9, 0, 0)});
+  const auto entries = run_entries(timeline.runs());
+  EXPECT_EQ(outline(entries),
+            "P1\n C1\n  T1\n   R1\n   R2\n  T7\n   R7\n   R5\n"
+            " C4\n  T4\n   R4\n   R3\n  T8\n   R8\n   R6\nR9\n");
+  EXPECT_EQ(entries[0].n_runs, 8u);
+  EXPECT_EQ(heading_of(timeline, entries, 5), "repeat 2 of 2");
 }
 
 TEST(RunGroups, only_settings_that_differ_are_named) {

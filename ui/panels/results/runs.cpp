@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -236,13 +237,16 @@ void recordings_on_disk(Context& context) {
 }
 
 // Draws a heading that can be folded. @return true if it is open
-bool heading(Context& context, const RunEntry& entry) {
+bool heading(Context& context, std::span<const RunEntry> entries, std::size_t index) {
+  const RunEntry& entry = entries[index];
   const bool opens = entry.kind != RunEntry::Kind::Repeat && (entry.depth == 0);
   ImGui::SetNextItemOpen(opens, ImGuiCond_Once);
-  const std::string text = heading_of(context.timeline, entry);
+  const std::string text = heading_of(context.timeline, entries, index);
   const engine::RunRecord* selected = context.run();
-  const auto below = context.timeline.runs().subspan(entry.first, entry.n_runs);
-  const bool has_selected = selected && selected >= &below.front() && selected <= &below.back();
+  const bool has_selected =
+      selected && std::ranges::any_of(below(entries, index), [&](const RunEntry& one) {
+        return one.kind == RunEntry::Kind::Run && one.run == selected->id();
+      });
   ImGui::PushStyleColor(ImGuiCol_Text, colour(has_selected ? theme().bright : theme().text));
   const float room = ImGui::GetContentRegionAvail().x - ImGui::GetTreeNodeToLabelSpacing();
   const std::string label =
@@ -272,7 +276,7 @@ void draw_entries(Context& context) {
       run_row(context, *context.timeline.run(entry.run));
       ++i;
     } else {
-      i = heading(context, entry) ? i + 1 : entry.end;
+      i = heading(context, view.entries, i) ? i + 1 : entry.end;
     }
     if (indent > 0) ImGui::Unindent(indent);
   }

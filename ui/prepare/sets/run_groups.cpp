@@ -1,7 +1,9 @@
 #include "ui/prepare/sets/run_groups.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -30,10 +32,34 @@ bool same_repeat(const RunRecord& a, const RunRecord& b) {
   return same_prompt(a, b) && a.started.place.repeat == b.started.place.repeat;
 }
 
+// Returns the runs in the order of the entries: those of a set by prompt, repeat and lane. Lanes that
+// decode several prompts at once start their runs in another order.
+std::vector<const RunRecord*> in_order(std::span<const RunRecord> runs) {
+  struct Keyed {
+    std::size_t set;  // the position of the set's first run
+    int prompt, repeat, lane;
+    const RunRecord* run;
+  };
+  std::map<std::uint32_t, std::size_t> first_of_set;
+  std::vector<Keyed> all;
+  for (std::size_t i = 0; i < runs.size(); i++) {
+    const engine::PlaceInSet& place = runs[i].started.place;
+    const std::size_t set =
+        place.set == 0 ? i : first_of_set.try_emplace(place.set, i).first->second;
+    all.push_back({set, place.prompt, place.repeat, runs[i].started.lane, &runs[i]});
+  }
+  std::ranges::stable_sort(all, {}, [](const Keyed& one) {
+    return std::tuple(one.set, one.prompt, one.repeat, one.lane);
+  });
+  std::vector<const RunRecord*> ordered;
+  for (const Keyed& one : all) ordered.push_back(one.run);
+  return ordered;
+}
+
 // Makes the entries.
 class Entries {
  public:
-  explicit Entries(std::span<const RunRecord> runs) : runs_(runs) {}
+  explicit Entries(std::span<const RunRecord> runs) : runs_(in_order(runs)) {}
 
   std::vector<RunEntry> take() {
     while (at_ < runs_.size()) add_together();
@@ -41,19 +67,18 @@ class Entries {
   }
 
  private:
-  const RunRecord& run() const { return runs_[at_]; }
+  const RunRecord& run() const { return *runs_[at_]; }
   // Adds a heading, then what `add_below` adds while `belongs` holds for the next run and the first.
   template <class Belongs, class AddBelow>
   void add_heading(Kind kind, int depth, Belongs belongs, AddBelow add_below) {
     const std::size_t place = entries_.size(), first = at_;
-    entries_.push_back({.kind = kind, .depth = depth, .run = run().id(), .first = at_});
-    while (at_ < runs_.size() && belongs(runs_[first], run())) add_below();
+    entries_.push_back({.kind = kind, .depth = depth, .run = run().id()});
+    while (at_ < runs_.size() && belongs(*runs_[first], run())) add_below();
     entries_[place].end = entries_.size();
     entries_[place].n_runs = at_ - first;
   }
   void add_run(int depth) {
-    entries_.push_back(
-        {.depth = depth, .run = run().id(), .first = at_, .end = entries_.size() + 1});
+    entries_.push_back({.depth = depth, .run = run().id(), .end = entries_.size() + 1});
     ++at_;
   }
   void add_prompt(int depth) {
@@ -69,7 +94,7 @@ class Entries {
     add_heading(Kind::Prompts, 0, same_set, [&] { add_prompt(1); });
   }
 
-  std::span<const RunRecord> runs_;
+  std::vector<const RunRecord*> runs_;
   std::size_t at_ = 0;
   std::vector<RunEntry> entries_;
 };
@@ -81,13 +106,15 @@ std::string prompt_words(const engine::RunStarted& s) {
 }
 
 // Returns the names of the models of the first race below a heading, each once.
-std::string model_words(const engine::Timeline& timeline, const RunEntry& entry) {
+std::string model_words(const engine::Timeline& timeline, std::span<const RunEntry> below) {
   std::string text;
   std::set<std::string> known;
-  for (const RunRecord& run : timeline.runs()
-                                  .subspan(entry.first)
-                                  .first(std::min<std::size_t>(entry.n_runs, engine::kMaxLanes))) {
-    const engine::ModelLoaded* model = timeline.model(run.started.model);
+  std::size_t n_lanes = 0;
+  for (const RunEntry& entry : below) {
+    if (entry.kind != Kind::Run) continue;
+    if (++n_lanes > engine::kMaxLanes) break;
+    const RunRecord* run = timeline.run(entry.run);
+    const engine::ModelLoaded* model = run ? timeline.model(run->started.model) : nullptr;
     if (!model || !known.insert(model->name).second) continue;
     text += (text.empty() ? "" : ", ") + model->name;
   }
@@ -100,7 +127,14 @@ std::vector<RunEntry> run_entries(std::span<const RunRecord> runs) {
   return Entries(runs).take();
 }
 
-std::string heading_of(const engine::Timeline& timeline, const RunEntry& entry) {
+std::span<const RunEntry> below(std::span<const RunEntry> entries, std::size_t heading) {
+  return entries.subspan(heading + 1, entries[heading].end - heading - 1);
+}
+
+std::string heading_of(const engine::Timeline& timeline,
+                       std::span<const RunEntry> entries,
+                       std::size_t heading) {
+  const RunEntry& entry = entries[heading];
   const RunRecord* first = timeline.run(entry.run);
   if (!first) return "";
   const engine::RunStarted& s = first->started;
@@ -108,10 +142,11 @@ std::string heading_of(const engine::Timeline& timeline, const RunEntry& entry) 
   if (entry.kind == Kind::Repeat)
     return fmt::format("repeat {} of {}", s.place.repeat + 1, s.place.n_repeats);
   if (entry.kind == Kind::Prompts)
-    return model_words(timeline, entry) + kDot + engine::counted(s.place.n_prompts, "prompt");
+    return model_words(timeline, below(entries, heading)) + kDot +
+           engine::counted(s.place.n_prompts, "prompt");
   std::string text = prompt_words(s);
   if (entry.depth == 0)
-    text = model_words(timeline, entry) + kDot + text;
+    text = model_words(timeline, below(entries, heading)) + kDot + text;
   else if (!s.place.task.empty())
     text += kDot + s.place.task;
   if (s.place.n_repeats > 1) text += kDot + engine::counted(s.place.n_repeats, "repeat");

@@ -23,16 +23,22 @@ struct RunEntry {
   enum class Kind : std::uint8_t { Run, Prompts, Race, Repeat } kind = Kind::Run;
   int depth = 0;           // number of headings above it
   engine::RunId run = 0;   // the run, or the first run below the heading
-  std::size_t first = 0;   // index of that run among all runs
   std::size_t n_runs = 1;  // runs below it, or the run itself
   std::size_t end = 0;     // index after the last entry below it
 };
 
-/// Returns the entries in the order of the runs. A run that was started alone has no heading.
+/// Returns the entries in the order of the runs, those of a set by prompt, repeat and lane. A run that was started alone has no heading.
 std::vector<RunEntry> run_entries(std::span<const engine::RunRecord> runs);
 
+/// Returns the entries below a heading.
+/// @param heading  its index
+std::span<const RunEntry> below(std::span<const RunEntry> entries, std::size_t heading);
+
 /// Returns the words of a heading: the model, then the prompt or the number of prompts, or the place of the repeat.
-std::string heading_of(const engine::Timeline& timeline, const RunEntry& entry);
+/// @param heading  its index
+std::string heading_of(const engine::Timeline& timeline,
+                       std::span<const RunEntry> entries,
+                       std::size_t heading);
 
 /// Returns the settings of a lane that differ from those of other lanes, beside its decoder: "window 5, demo-cllm". Options are compared with
 /// those of other lanes with the same decoder.
