@@ -105,7 +105,7 @@ std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) 
       {"name", files.name},
       {"architecture", architecture ? architecture->name : c.model_type},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
-      {"stored as", engine::stored_type_name(files)},
+      {"stored as", engine::storage_words(files)},
       {"weights hash", hash.value_or("not known: cancelled")},
       {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim,
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},

@@ -228,14 +228,14 @@ void use_head_that_differs(ModelFiles& files,
                   escaped(files.path + "/config.json")));
 }
 
-// As in transformers, config.json and generation_config.json determine where generation ends.
+// In transformers only config.json and generation_config.json determine where generation ends.
 void note_other_end(ModelFiles& files) {
   const std::optional<TokenId> end = files.tokenizer->eos_id();
   const std::vector<TokenId>& ids = files.config.eos_ids;
   if (!end || ids.empty() || std::ranges::find(ids, *end) != ids.end()) return;
   files.notices.push_back(
       fmt::format("{}: eos_token is {}, id {}, not an eos_token_id of the model's configuration: "
-                  "generation ends at {}",
+                  "generation ends there and at {}",
                   escaped(files.path + "/tokenizer_config.json"),
                   in_quotes(files.tokenizer->piece(*end)), *end, fmt::join(ids, ", ")));
 }
@@ -284,8 +284,9 @@ ModelFiles open_directory(const std::string& directory, const OpenOptions& optio
   files.config = config.config;
   files.notices = config.notices;
   if (files.config.eos_ids.empty()) {
-    files.notices.push_back(escaped(directory + "/config.json") +
-                            ": no eos_token_id: generation ends only at the length limit");
+    files.notices.push_back(
+        escaped(directory + "/config.json") +
+        ": no eos_token_id: generation ends at the tokenizer's end tokens or at the length limit");
   }
   if (has_tokenizer(directory) && !target) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,
@@ -455,7 +456,8 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   refuse_unknown_model(
       name_or_path,
       is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
-              : "no directory of that path",
+      : fs::exists(name_or_path, error) ? "no model"
+                                        : "nothing at this path",
       models);
 }
 

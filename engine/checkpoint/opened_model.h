@@ -26,6 +26,7 @@ struct ModelFiles {
   /// stored.
   kernels::DType stored_dtype = kernels::DType::F32;
   std::string stored_type;  // the type of most weights as in the file: "bf16", "Q4_1"
+  std::string file_type;    // the mixture of types that a GGUF file states: "Q4_K_M"; empty: none
   bool quantised = false;   // true: most weights are quantised
   kernels::DType packed_type =
       kernels::DType::F32;               // of quantised weights: the format that has their values
@@ -47,6 +48,13 @@ int n_tokens_of(const ModelFiles& files);
 /// The type of most weights, for people: "bf16", "Q4_1".
 inline std::string stored_type_name(const ModelFiles& files) {
   return files.quantised ? files.stored_type : kernels::name_of(files.stored_dtype);
+}
+
+/// How the weights are stored, for people: "bf16", "Q4_1", "Q4_K_M (mostly Q8_0)".
+inline std::string storage_words(const ModelFiles& files) {
+  const std::string most = stored_type_name(files);
+  if (!files.quantised || files.file_type.empty() || files.file_type == most) return most;
+  return files.file_type + " (mostly " + most + ")";
 }
 
 /// Options of open_model().

@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 constexpr const char* kConvert =
     "convert it where transformers is: `python3 -c \"from transformers import "
     "AutoModelForCausalLM as M; M.from_pretrained('IN').save_pretrained('OUT')\"`, and copy the "
-    "tokenizer.model to OUT";
+    "tokenizer's files to OUT";
 constexpr const char* kOriginal =
-    "take the config.json, tokenizer.model and model*.safetensors of the same release, in Hugging "
+    "take the config.json, tokenizer files and model*.safetensors of the same release, in Hugging "
     "Face's layout";
 
 std::string first_bytes(const std::string& path) {

@@ -65,9 +65,9 @@ class GgufReader {
   void note(const std::string& text) { notices_.push_back(escaped(file_.path()) + ": " + text); }
 
   void check_count(const char* key, std::size_t found) const {
-    if (found != definition_.texts.size())
+    if (found != n_listed_)
       file_.refuse_value(key, fmt::format("{} elements", found),
-                         fmt::format("{}, as {} has", definition_.texts.size(), kTokens));
+                         fmt::format("{}, as {} has", n_listed_, kTokens));
   }
 
   void read_tokens() {
@@ -76,6 +76,7 @@ class GgufReader {
     if (static_cast<std::int64_t>(tokens.size()) > limits_.vocab_size)
       file_.refuse_value(kTokens, fmt::format("{} tokens", tokens.size()),
                          fmt::format("at most {}", limits_.vocab_size));
+    n_listed_ = tokens.size();
     definition_.texts.reserve(tokens.size());
     ids_.reserve(tokens.size());
     std::size_t n_repeated = 0;
@@ -90,6 +91,21 @@ class GgufReader {
       note(fmt::format("{}: {} texts occur more than once; the first id is used", kTokens,
                        n_repeated));
     read_types();
+    drop_padding();
+  }
+
+  /// Drops the tokens "[PAD<id>]" at the end, which llama.cpp's converter adds until there is one for
+  /// each row of the embedding. Models of a family have different numbers of rows.
+  void drop_padding() {
+    std::vector<std::string>& texts = definition_.texts;
+    while (texts.size() > 1 && types_.back() == Unused &&
+           texts.back() == fmt::format("[PAD{}]", texts.size() - 1)) {
+      if (const auto at = ids_.find(texts.back());
+          at->second == static_cast<TokenId>(texts.size() - 1))
+        ids_.erase(at);
+      texts.pop_back();
+      types_.pop_back();
+    }
   }
 
   void read_types() {
@@ -114,27 +130,28 @@ class GgufReader {
     }
   }
 
-  /// A token id; nullopt if the key is absent.
-  std::optional<TokenId> id_at(const std::string& key) const {
+  /// A token id below n; nullopt if the key is absent.
+  std::optional<TokenId> id_at(const std::string& key, std::int64_t n) const {
     const std::optional<std::int64_t> id = file_.integer(key);
     if (!id) return std::nullopt;
-    if (*id < 0 || *id >= n_tokens())
-      file_.refuse_value(key, fmt::format("{}", *id), fmt::format("0 to {}", n_tokens() - 1));
+    if (*id < 0 || *id >= n)
+      file_.refuse_value(key, fmt::format("{}", *id), fmt::format("0 to {}", n - 1));
     return static_cast<TokenId>(*id);
   }
 
   void read_ids(bool is_sentencepiece) {
     const auto id_or = [&](const char* name, TokenId otherwise) -> std::optional<TokenId> {
-      const std::optional<TokenId> id = id_at(std::string("tokenizer.ggml.") + name);
+      const std::optional<TokenId> id = id_at(std::string("tokenizer.ggml.") + name, n_tokens());
       if (id || !is_sentencepiece || otherwise >= n_tokens()) return id;
       return otherwise;
     };
     definition_.bos = id_or("bos_token_id", 1);
     definition_.eos = id_or("eos_token_id", 2);
     unknown_ = id_or("unknown_token_id", 0);
-    id_at("tokenizer.ggml.padding_token_id");
+    id_at("tokenizer.ggml.padding_token_id", static_cast<std::int64_t>(n_listed_));
     for (const char* const key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
-      if (const std::optional<TokenId> id = id_at(key)) definition_.end_of_turn.push_back(*id);
+      if (const std::optional<TokenId> id = id_at(key, n_tokens()))
+        definition_.end_of_turn.push_back(*id);
   }
 
   void read_byte_level() {
@@ -323,6 +340,7 @@ class GgufReader {
   const FileLimits& limits_;
   std::vector<std::string>& notices_;
   BpeDefinition definition_;
+  std::size_t n_listed_ = 0;     // tokens in the file, with padding
   std::vector<bool> is_merged_;  // [n_tokens] a merge makes this token; empty: there are no merges
   std::vector<int> types_;       // [n_tokens]
   std::unordered_map<std::string_view, TokenId> ids_;  // views of the file

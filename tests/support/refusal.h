@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <regex>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -26,10 +27,17 @@ inline std::string refusal(const std::function<void()>& action,
   return "";
 }
 
+/// Returns a message without offsets in the file: " (byte 442)".
+inline std::string without_offset(const std::string& message) {
+  static const std::regex offset(R"( \(byte \d+\))");
+  return std::regex_replace(message, offset, "");
+}
+
 }  // namespace kernels::test
 
 namespace engine::test {
 
 using kernels::test::refusal;
+using kernels::test::without_offset;
 
 }  // namespace engine::test

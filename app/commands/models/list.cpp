@@ -12,6 +12,8 @@
 #include "app/cli/terminal.h"
 #include "app/commands/report.h"
 #include "engine/base/table.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/draft/sharing_draft.h"
 #include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/gguf/gguf_shards.h"
@@ -123,8 +125,13 @@ std::optional<engine::ModelFiles> describe_model(ListedModel& model,
                                                  const engine::OpenOptions& options) {
   model.bytes = weight_bytes(model.path);
   try {
+    if (const auto target = engine::named_target(model.path, options.limits)) {
+      model.draft_of = *target;
+      model.unavailable = "a draft of " + engine::escaped(*target) + ", named by --draft";
+      return std::nullopt;
+    }
     engine::ModelFiles files = engine::open_model(engine::model_in_folder(model.path), options);
-    model.type = engine::stored_type_name(files);
+    model.type = engine::storage_words(files);
     model.architecture = files.config.model_type;
     model.n_params = files.config.n_params();
     model.context = files.config.max_seq_len;
@@ -151,6 +158,11 @@ int list_models(const ModelCommandOptions& options) {
       {"name", "size", "type", "parameters", "architecture", "context", "where", "licence"}};
   std::string refused;
   for (const ListedModel& model : models) {
+    if (!model.draft_of.empty()) {
+      refused += fmt::format("{} ({}): a draft of {} (--draft)\n", for_terminal(model.name),
+                             model.source, for_terminal(model.draft_of));
+      continue;
+    }
     if (!model.unavailable.empty()) {
       refused += fmt::format("{} ({}): cannot be used: {}\n", for_terminal(model.name),
                              model.source, for_terminal(model.unavailable));

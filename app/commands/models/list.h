@@ -26,6 +26,7 @@ struct ListedModel {
   /// Why the model cannot be used: it cannot be opened or does not fit in memory. Empty: it can be
   /// used.
   std::string unavailable;
+  std::string draft_of;  // the target of a draft that has no embedding of its own; empty: a model
 };
 
 /// True if a folder contains draft heads instead of a model.

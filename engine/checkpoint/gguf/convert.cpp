@@ -57,24 +57,6 @@ void note_other_types(const std::vector<std::string>& names,
                   names.front(), name_of(wanted), info_of(wanted).block_size));
 }
 
-// llama.cpp's numbers for "mostly of this type" (llama_ftype).
-std::int64_t file_type(GgmlType type) {
-  switch (type) {
-    case GgmlType::F16:
-      return 1;
-    case GgmlType::Q4_0:
-      return 2;
-    case GgmlType::Q4_1:
-      return 3;
-    case GgmlType::Q8_0:
-      return 7;
-    case GgmlType::BF16:
-      return 32;
-    default:
-      return 0;
-  }
-}
-
 // Writes the padding after a tensor of n bytes.
 void pad(std::int64_t n_bytes, WeightsOutput& out) {
   out.write_uncounted(std::string(gguf_padding(static_cast<std::size_t>(n_bytes)), '\0'));
@@ -162,7 +144,7 @@ void write_from_directory(const ModelFiles& files,
   const std::vector<GgufFactors> factors = write_gguf_config(files.config, files.path, header);
   header.text("general.name", files.name);
   const GgmlType main = type.value_or(type_of(files.stored_dtype));
-  header.u32("general.file_type", file_type(main));
+  header.u32("general.file_type", file_type_number(main));
   if (is_quantised(main)) header.u32("general.quantization_version", 2);
   tokenizer_to_gguf(files, header, notices);
   std::int64_t total = 0;
@@ -222,7 +204,7 @@ void copy_pairs(const GgufFile& file, std::optional<GgmlType> type, GgufHeader& 
     if (!is_own) header.copy(entry);
   }
   if (!type) return;
-  header.u32("general.file_type", file_type(*type));
+  header.u32("general.file_type", file_type_number(*type));
   if (is_quantised(*type)) header.u32("general.quantization_version", 2);
 }
 

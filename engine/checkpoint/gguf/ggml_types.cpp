@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
+#include <utility>
 
 #include "engine/base/types.h"
 
@@ -49,6 +51,24 @@ const char* name_of(GgmlType type) {
 
 bool is_quantised(GgmlType type) {
   return info_of(type).block_size > 1;
+}
+
+constexpr std::pair<std::int64_t, std::string_view> kFileTypes[] = {
+    {0, "F32"},     {1, "F16"},     {2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},
+    {8, "Q5_0"},    {9, "Q5_1"},    {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"},
+    {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"},
+    {18, "Q6_K"},   {21, "Q2_K_S"}, {25, "IQ4_NL"}, {30, "IQ4_XS"}, {32, "BF16"}};
+
+std::string file_type_name(std::int64_t number) {
+  for (const auto& [known, name] : kFileTypes)
+    if (known == number) return std::string(name);
+  return "";
+}
+
+std::int64_t file_type_number(GgmlType type) {
+  for (const auto& [number, name] : kFileTypes)
+    if (name == name_of(type)) return number;
+  return 0;
 }
 
 std::string readable_ggml_types() {

@@ -40,6 +40,10 @@ const GgmlTypeInfo* ggml_type_info(std::uint32_t number);
 const GgmlTypeInfo& info_of(GgmlType type);
 /// "Q4_K".
 const char* name_of(GgmlType type);
+/// The name of a mixture of types, by its number in general.file_type: "Q4_K_M"; empty: unknown. source llama.cpp (llama.h, enum llama_ftype)
+std::string file_type_name(std::int64_t number);
+/// The number for a file whose weights are mostly of a type; 0 if there is none.
+std::int64_t file_type_number(GgmlType type);
 /// True if elements are stored as small integers in blocks.
 bool is_quantised(GgmlType type);
 /// The readable types, for messages: "F32, F16, ...".

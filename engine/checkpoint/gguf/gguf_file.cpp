@@ -117,9 +117,14 @@ Place tensor_place(std::string_view name) {
   engine::refuse(file, place.text(), found, expected);
 }
 
+std::string array_words(std::uint64_t n, GgufType element) {
+  return fmt::format("an array of {} {}{}", n, name_of(element),
+                     element == GgufType::String && n != 1 ? "s" : "");
+}
+
 std::string type_of(const GgufEntry& entry) {
   if (entry.type != GgufType::Array) return name_of(entry.type);
-  return fmt::format("an array of {} {}", entry.count, name_of(entry.element));
+  return array_words(static_cast<std::uint64_t>(entry.count), entry.element);
 }
 
 // Reads values one after another; every read is checked against the end of the file.
@@ -214,8 +219,8 @@ class HeaderReader {
   std::uint64_t count(const char* what, std::uint64_t n, std::uint64_t min_bytes) {
     if (n > cursor_.left() / min_bytes) {
       refuse(path_, Place{what}, fmt::format("{}", n),
-             fmt::format("at most {}, as {} bytes are left in the file", cursor_.left() / min_bytes,
-                         cursor_.left()));
+             fmt::format("at most {}, as {} bytes are left in the file; is the download complete?",
+                         cursor_.left() / min_bytes, cursor_.left()));
     }
     return n;
   }
@@ -276,8 +281,8 @@ class HeaderReader {
     const bool is_string = entry.element == GgufType::String;
     const std::uint64_t size = is_string ? 8 : static_cast<std::uint64_t>(bytes_of(entry.element));
     if (n > cursor_.left() / size) {
-      refuse(path_, place, fmt::format("an array of {} {}", n, name_of(entry.element)),
-             fmt::format("at most {} elements, as {} bytes are left in the file",
+      refuse(path_, place, array_words(n, entry.element),
+             fmt::format("at most {}, as {} bytes are left in the file; is the download complete?",
                          cursor_.left() / size, cursor_.left()));
     }
     entry.count = static_cast<std::int64_t>(n);
@@ -454,7 +459,8 @@ std::shared_ptr<const GgufFile> GgufFile::open(const std::string& path, const Fi
 void GgufFile::refuse_value(std::string_view key,
                             const std::string& found,
                             const std::string& expected) const {
-  refuse(path(), key_place(key), found, expected);
+  const GgufEntry* entry = find(key);
+  refuse(path(), entry ? key_place(key).at(entry->offset) : key_place(key), found, expected);
 }
 
 const GgufEntry* GgufFile::find(std::string_view key) const {

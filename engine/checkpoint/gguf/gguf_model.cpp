@@ -28,6 +28,8 @@ void note_unused_tensors(const GgufTensors& tensors, ModelFiles& files) {
       escaped(files.path), unused.size(), in_quotes(unused.front())));
 }
 
+constexpr const char* kFileType = "general.file_type";
+
 // Quantised weights are decoded to bf16 by default, which has the range of f32 in half the bytes.
 void set_types(const GgmlTypeInfo& type, ModelFiles& files) {
   files.stored_type = type.name;
@@ -62,12 +64,15 @@ ModelFiles open_gguf_model(const std::string& path, const OpenOptions& options) 
   const auto tensors = std::make_shared<GgufTensors>(parts, files.config);
   files.tensors = tensors;
   set_types(tensors->main_type(), files);
+  if (const GgufEntry* entry = parts[0]->find(kFileType); entry && entry->type == GgufType::U32)
+    files.file_type = file_type_name(*parts[0]->integer(kFileType));
   note_unused_tensors(*tensors, files);
   set_tokenizer(options, files);
   if (files.config.eos_ids.empty())
     files.notices.push_back(
         escaped(path) +
-        ": no tokenizer.ggml.eos_token_id: generation ends only at the length limit");
+        ": no tokenizer.ggml.eos_token_id: generation ends at tokens with known names or at the "
+        "length limit");
   return files;
 }
 

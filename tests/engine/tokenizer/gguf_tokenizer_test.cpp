@@ -77,7 +77,7 @@ class GgufTokenizer : public testing::Test {
   }
   std::shared_ptr<const Tokenizer> open(const Vocabulary& v) { return open(v.bytes()); }
   std::string refused(const std::string& bytes) {
-    return refusal([&] { open(bytes); });
+    return without_offset(refusal([&] { open(bytes); }));
   }
   std::string refused(const Vocabulary& v) { return refused(v.bytes()); }
 
@@ -99,6 +99,30 @@ TEST_F(GgufTokenizer, byte_level_merges_words) {
   EXPECT_FALSE(tokenizer->is_special(7));
   EXPECT_THAT(tokenizer->end_of_turn_ids(), ElementsAre(6));
   EXPECT_THAT(notices_, IsEmpty());
+}
+
+// llama.cpp's converter lists a token for every row of the embedding. Models of a family with different numbers of rows have one vocabulary.
+TEST_F(GgufTokenizer, padding_at_the_end_is_no_part_of_the_vocabulary) {
+  Vocabulary v = sentencepiece();
+  const auto n = static_cast<int>(v.tokens.size());
+  for (const auto& [text, type] : std::vector<std::pair<std::string, int>>{
+           {fmt::format("[PAD{}]", n), 5}, {fmt::format("[PAD{}]", n + 1), 5}}) {
+    v.tokens.push_back(text);
+    v.types.push_back(type);
+    v.scores.push_back(-1000);
+  }
+  v.ids = {{"padding_token_id", static_cast<std::uint32_t>(n + 1)}};
+  const auto tokenizer = open(v);
+  EXPECT_EQ(tokenizer->vocab_size(), n);
+  EXPECT_EQ(tokenizer->piece(n), "");
+  v.ids = {{"eos_token_id", static_cast<std::uint32_t>(n)}};
+  EXPECT_THAT(refused(v), HasSubstr(fmt::format("expected 0 to {}", n - 1)));
+  v.ids = {};
+  v.types.back() = 1;
+  EXPECT_EQ(open(v)->vocab_size(), n + 2) << "a token that is used";
+  v.types.back() = 5;
+  v.tokens.back() = "[PAD7]";
+  EXPECT_EQ(open(v)->vocab_size(), n + 2) << "another name";
 }
 
 TEST_F(GgufTokenizer, bos_is_added_as_the_file_or_the_kind_says) {

@@ -131,7 +131,7 @@ std::string refused(GgufBytes bytes) {
   write_file(dir / "m.gguf", bytes.bytes());
   const std::string message = refusal([&] { open_without_tokenizer(dir / "m.gguf"); });
   EXPECT_THAT(message, AllOf(HasSubstr("m.gguf: "), HasSubstr("found "), HasSubstr("expected ")));
-  return message;
+  return without_offset(message);
 }
 
 // A usual file with further metadata.
@@ -361,11 +361,12 @@ TEST(GgufModels, parts_that_do_not_belong_are_refused) {  // GG32
   const auto message = [&] { return refusal([&] { open_without_tokenizer(dir / part_name(1)); }); };
   EXPECT_THAT(message(), AllOf(HasSubstr("m-00002-of-00002.gguf"), HasSubstr("part 2 of the 2")));
   write_second(dir, 0, 2);
-  EXPECT_THAT(message(), HasSubstr("m-00002-of-00002.gguf: key \"split.no\": found 0, expected 1"));
+  EXPECT_THAT(message(), AllOf(HasSubstr("m-00002-of-00002.gguf: key \"split.no\" (byte "),
+                               HasSubstr("found 0, expected 1")));
   write_second(dir, 7, 2);
   EXPECT_THAT(message(), HasSubstr("found 7"));
   write_second(dir, 1, 3);
-  EXPECT_THAT(message(), HasSubstr("split.count\": found 3"));
+  EXPECT_THAT(message(), AllOf(HasSubstr("split.count\" (byte "), HasSubstr("found 3")));
   write_second(dir, 1, 2);
   write_first(dir, 99);
   EXPECT_THAT(message(), HasSubstr("found 12 tensors in all parts, expected 99"));
