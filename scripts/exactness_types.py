@@ -2,12 +2,12 @@
 """Compares the lossless decoders with plain decoding, token for token, for every type of weights that the program writes: greedy and
 coupled (temperature 0.8, top-p 0.95, seed 7), with the sizes that `auto` chooses and with fixed ones.
 
-  exactness_types.py PROGRAM MODEL.gguf PROMPTS.jsonl OUT_DIR [--stored FILE.gguf]... [--max-tokens N (32)] [--threads N (all)]
+  exactness_types.py PROGRAM MODEL.gguf PROMPTS.jsonl OUT_DIR [--stored FILE.gguf]... [--max-tokens N (32)] [--threads N (all)] [--pieces FIRST-LAST]
 
 PROMPTS: as `tests/peers/greedy_parity.py prompts` writes them. MODEL is converted to every type; --stored adds a file of another model as it
-is. Prompts run in pieces of ten, alternately with `auto` and with fixed sizes. MODEL has the bundled draft model and heads of SmolLM2. Results
-of a piece stay in OUT_DIR, so the same command continues a stopped run; OUT_DIR/exactness_types.json has the counts. Exit codes: 1 if a text differs,
-otherwise the program's.
+is. MODEL has the bundled draft model and heads of SmolLM2. Prompts run in pieces of ten, alternately with `auto` and with fixed sizes;
+--pieces runs some of them, from 0 on. Results of a piece stay in OUT_DIR, so the same command continues a stopped run;
+OUT_DIR/exactness_types.json has the counts. Exit codes: 1 if a text differs, otherwise the program's.
 """
 import argparse
 import json
@@ -73,7 +73,8 @@ def pieces(args):
     with open(args.prompts, encoding="utf-8") as file:
         lines = [line for line in file if line.strip()]
     n_pieces = -(-len(lines) // PIECE)
-    for at in range(n_pieces):
+    first, last = args.pieces or (0, n_pieces - 1)
+    for at in range(first, min(last, n_pieces - 1) + 1):
         prompts = f"{args.out}/prompts-{at}.jsonl"
         with open(prompts, "w", encoding="utf-8") as file:
             file.writelines(lines[at::n_pieces])  # of every set
@@ -113,6 +114,7 @@ def main():
     parser.add_argument("--stored", action="append", default=[])
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--pieces", type=lambda text: tuple(int(end) for end in text.split("-", 1)))
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
     files = []

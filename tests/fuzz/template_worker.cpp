@@ -31,7 +31,7 @@ extern "C" {
 namespace engine::test {
 namespace {
 
-constexpr int kMaxMs = 2000;
+constexpr int kMaxMs = 200;  // a longer render is killed; corpora collect inputs that loop
 constexpr int kRendersOfAProcess = 20'000;  // memory that a render loses does not add up
 constexpr rlim_t kMoreBytes = 512 << 20;
 
