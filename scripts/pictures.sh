@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes docs/pictures: the window's first race (compare), a panel for each decoder's page, and a tree of thoughts. Runs the program under Xvfb.
-#   scripts/pictures.sh [NAME...]      default: all; names: compare thoughts and the decoders
+# Makes docs/pictures: the window's first race (compare), a panel for each decoder's page, a tree of thoughts, and the pictures of docs/window.md
+# (window), which a test takes. Runs the program under Xvfb.
+#   scripts/pictures.sh [NAME...]      default: all; names: compare thoughts window and the decoders
 # Prints each file written. Exit codes: 2 for an unknown name, 3 without a built program or Xvfb.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -57,13 +58,16 @@ picture() {
     medusa) page medusa tree 12 --prompt "$arithmetic" ;;
     chimera) page chimera tree 2 --prompt "$arithmetic" ;;
     cllm) panel_of cllm trajectory - generate --model demo-cllm --decoder jacobi --max-tokens 32 --prompt "$arithmetic" ;;
+    window)
+      "$here/scripts/build.sh" tests --target ui_test >&2
+      DECOSCOPE_PICTURES=$pictures/window "$here/build/tests/bin/ui_test" --gtest_filter='FeaturePictures.*' --gtest_brief=1 >&2 ;;
     *) echo "pictures.sh: $1: unknown picture" >&2; exit 2 ;;
   esac
   echo "docs/pictures/$1.png"
 }
 
 if [ $# -eq 0 ]; then
-  set -- compare ar jacobi lookahead prompt-lookup suffix fastcot speculative mcsd seed medusa chimera thoughts
+  set -- compare ar jacobi lookahead prompt-lookup suffix fastcot speculative mcsd seed medusa chimera thoughts window
   [ ! -d "$here/assets/models/demo-cllm" ] || set -- "$@" cllm
 fi
 for name in "$@"; do picture "$name"; done

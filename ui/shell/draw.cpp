@@ -274,7 +274,9 @@ void Shell::draw_model_chip(Context& c) {
   ImGui::BeginGroup();
   ImGui::AlignTextToFramePadding();
   ImGui::PushFont(fonts().bold, kTextSize);
-  words(model->name, theme().bright);
+  const float room = ImGui::GetMainViewport()->Size.x - bar_end_ - px(28) - controls_width_ -
+                     ImGui::GetCursorScreenPos().x;
+  words(elided(model->name, std::max(px(60), room)), theme().bright);
   ImGui::PopFont();
   const std::string size =
       model->n_params >= 1'000'000
@@ -291,14 +293,16 @@ void Shell::draw_model_chip(Context& c) {
   }
   ImGui::EndGroup();
   if (ImGui::IsItemHovered())
-    tooltip(fmt::format("{}\n{} layers, dim {}, vocabulary {}, {} MB of weights, kernels {}", how,
-                        model->n_layers, model->dim, with_commas(model->vocab_size),
-                        model->weight_bytes / 1'000'000, model->ops));
+    tooltip(fmt::format("{}\n{}\n{} layers, dim {}, vocabulary {}, {} MB of weights, kernels {}",
+                        model->name, how, model->n_layers, model->dim,
+                        with_commas(model->vocab_size), model->weight_bytes / 1'000'000,
+                        model->ops));
 }
 
 void Shell::draw_run_controls(Context& c) {
   const bool race = screen_ == Screen::Compare;
   const std::string why = why_not(form_, catalog_, race);
+  const float begin = ImGui::GetItemRectMax().x;
   ImGui::SameLine(0, px(14));
   if (button(race ? "Run race###run" : "Run###run", true, why.empty(),
              !why.empty()               ? why.c_str()
@@ -325,6 +329,7 @@ void Shell::draw_run_controls(Context& c) {
     ImGui::SameLine();
     if (button("Stop", false, can_stop, "stop within one step (Ctrl+.)")) perform(Action::Stop);
   }
+  controls_width_ = ImGui::GetItemRectMax().x - begin;
   (void)c;
 }
 
@@ -357,16 +362,18 @@ void Shell::draw_state(Context& c) {
     if (set && status.share < 0)
       status.share = static_cast<double>(set->n_begun) / static_cast<double>(set->n_races);
   }
+  // The text ends before the buttons at the right end of the bar.
+  const float end = ImGui::GetMainViewport()->Size.x - bar_end_ - px(20);
+  const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
+  const auto is_full = [end] { return ImGui::GetCursorPosX() + px(40) > end; };
+  if (is_full()) return;
   if (screen_ == Screen::Live && run && !waits) {
-    words(c.name_of(*run), theme().bright);
+    words(elided(c.name_of(*run), room()), theme().bright);
     if (ImGui::IsItemHovered())
       tooltip(fmt::format("run {}: selected in Runs, or started last", run->id()));
     ImGui::SameLine(0, px(8));
   }
-  // The text ends before the buttons at the right end of the bar.
-  const float end = ImGui::GetMainViewport()->Size.x - bar_end_ - px(20);
-  const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
-  if (ImGui::GetCursorPosX() + px(40) > end) return;  // no room for words
+  if (is_full()) return;
   const float bar = status.share >= 0 ? px(90) : 0;
   const float beside = bar > 0 ? bar + ImGui::GetStyle().ItemSpacing.x : 0;
   words_within(status.text, level_colour(status.level), std::max(px(40), room() - beside));

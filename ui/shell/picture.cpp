@@ -31,7 +31,6 @@ void Shell::ask_picture(const std::string& path, const std::string& panel, int t
   picture_ = Picture{.path = path, .panel = panel, .times = times};
   frames_until_picture_ = kFramesUntilThere;
   if (!panel.empty()) requests_.panel = panel;
-  export_dialog_ = false;
   message_until_ = 0;
 }
 
@@ -85,6 +84,7 @@ void Shell::ask_animation(const std::string& path,
   }
   animates_at_once_ = at_once;
   playhead_before_ = playhead_;
+  export_dialog_ = false;
   ask_picture(path, panel, times);
   playhead_.go_to(animating_->at(), c.end());
 }
@@ -232,8 +232,10 @@ void Shell::picture_row() {
   }
   ImGui::SameLine();
   if (button("PNG###do_picture", false, screen_ != Screen::Welcome || !chosen,
-             "drawn at this size; the file contains a description"))
+             "drawn at this size; the file contains a description")) {
+    export_dialog_ = false;
     ask_picture(picture_path(export_path_.c_str(), ".png"), picture_panel_, picture_times_);
+  }
 }
 
 }  // namespace ui

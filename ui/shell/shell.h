@@ -434,6 +434,7 @@ class Shell {
   std::pair<Screen, Room> laid_out_{Screen::Welcome,
                                     Room::Small};  // for which the layout was checked last
   float bar_end_ = 240;                            // width of the buttons at the end of the top bar
+  float controls_width_ = 300;                     // of Run to Stop in the top bar
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
   bool save_dialog_ = false, close_dialog_ = false, settings_sheet_ = false;
   std::optional<int> pending_scale_;  // set by the slider that the mouse holds

@@ -5,7 +5,7 @@ namespace ui {
 
 struct Context;
 
-/// Draws the first page: three ways to start, and whether everything needed is available.
+/// Draws the first page: the ways to start, and whether everything needed is available.
 void draw_welcome(Context& context);
 
 }  // namespace ui

@@ -1,0 +1,272 @@
+// The features that docs/window.md lists: each is brought on the screen, and its picture is taken. With DECOSCOPE_PICTURES=FOLDER the pictures
+// are written there.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include "engine/event/timeline/timeline.h"
+#include "tests/support/files.h"
+#include "tests/ui/support/replay.h"
+#include "ui/lesson/progress.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/shell/layout.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using namespace scripted;
+using ui::Action;
+using ui::Screen;
+
+const std::string kAssets = DECOSCOPE_SOURCE_DIR "/assets/";
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Takes pictures of one window.
+class Camera {
+ public:
+  Camera(ImGuiTestContext* ctx, Stage& stage) : ctx_(ctx), stage_(stage) {
+    if (const char* folder = std::getenv("DECOSCOPE_PICTURES")) folder_ = folder;
+  }
+  ui::Shell& shell() { return *stage_.shell; }
+
+  // Opens a copy of a recording, because the window writes notes beside it.
+  void open(const std::string& recording, Screen screen) {
+    const std::string copy = own_ / fs::path(recording).filename().string();
+    fs::copy_file(kAssets + recording, copy, fs::copy_options::overwrite_existing);
+    shell().open(copy);
+    ctx_->Yield(2);
+    wait_until(ctx_, [&] { return !shell().reads(); });
+    shell().show(screen);
+    ctx_->Yield(4);
+  }
+  // Selects the first run of a decoder.
+  void select(const std::string& decoder) {
+    for (const engine::RunRecord& run : shell().session().shown().timeline.runs()) {
+      if (run.started.decoder != decoder) continue;
+      shell().selection().run = run.id();
+      return ctx_->Yield(3);
+    }
+    ctx_->LogError("no run of %s", decoder.c_str());
+  }
+  // Selects a step of the selected run, and moves the playhead there.
+  void go_to_step(std::size_t step) {
+    const engine::RunRecord* run = run_of(stage_);
+    IM_CHECK(run != nullptr && step < run->steps.size());
+    const double end = static_cast<double>(run->steps.head(run->steps.size() - 1).begun.compute);
+    shell().playhead().go_to(static_cast<double>(run->steps.head(step).begun.compute), end);
+    shell().selection().locked = {.run = run->id(), .step = run->steps.head(step).begun.step};
+    ctx_->Yield(3);
+  }
+  void perform(Action action) {
+    shell().perform(action);
+    ctx_->Yield(3);
+  }
+  void key(ImGuiKeyChord chord) {
+    ctx_->KeyPress(chord);
+    ctx_->Yield(3);
+  }
+
+  // Takes the picture NAME.png of a panel (empty: of the window), and checks that it is neither empty nor like the one before.
+  void take(const std::string& name, const std::string& panel = "") {
+    put_mouse_away(ctx_);
+    take_as_is(name, panel);
+  }
+  void take_as_is(const std::string& name, const std::string& panel = "") {
+    const std::string path = folder_ + "/" + name + ".png";
+    fs::remove(path);
+    shell().ask_picture(path, panel, 1);
+    wait_until(ctx_, [&] { return !shell().wants_picture(); });
+    const std::string png = bytes_of(path);
+    if (png.size() < 3000 || png == before_) ctx_->LogError("%s: no picture", name.c_str());
+    before_ = png;
+  }
+
+ private:
+  ImGuiTestContext* ctx_;
+  Stage& stage_;
+  engine::test::Folder own_;
+  std::string folder_ = own_.path();
+  std::string before_;
+};
+
+struct Size {
+  int width, height;
+};
+constexpr Size kOfPanels{1600, 1000}, kOfWindows{1120, 700};
+
+void film(const char* name,
+          const Size& size,
+          const std::function<void(ImGuiTestContext*, Camera&, Stage&)>& script,
+          const ui::Catalog& catalog = streams::catalog()) {
+  ui::WindowOptions options;
+  options.width = size.width, options.height = size.height;
+  play(
+      name,
+      [&](ImGuiTestContext* ctx, Stage& stage) {
+        Camera camera(ctx, stage);
+        script(ctx, camera, stage);
+      },
+      options, catalog);
+}
+
+TEST(FeaturePictures, windows) {
+  film("pictures_windows", kOfWindows, [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
+    camera.open("recordings/smollm2_race.pdrun", Screen::Compare);
+    camera.take("race");
+    camera.shell().show(Screen::Live);
+    ctx->Yield(4);
+    camera.select("lookahead");
+    camera.take("docking");
+    camera.shell().show(Screen::Lab);
+    ctx->Yield(6);
+    camera.take("laboratory");
+    camera.open("lessons/6_lookahead.pdrun", Screen::Live);
+    camera.select("lookahead");
+    camera.go_to_step(12);
+    camera.take("linked");
+    const ImGuiWindow* text =
+        ImGui::FindWindowByName(ui::window_name(Screen::Live, "text", "").c_str());
+    IM_CHECK(text != nullptr);
+    ctx->MouseMoveToPos({text->InnerRect.Min.x + ui::px(40), text->InnerRect.Min.y + ui::px(88)});
+    ctx->SleepNoSkip(1, 0.1f);
+    camera.take_as_is("tooltip");
+    camera.perform(Action::Find);
+    ctx->KeyChars("the");
+    camera.key(ImGuiKey_Enter);
+    camera.take("find");
+  });
+}
+
+TEST(FeaturePictures, panels) {
+  film("pictures_panels", kOfPanels, [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
+    camera.open("recordings/smollm2_race.pdrun", Screen::Compare);
+    camera.perform(Action::AlignLanes);
+    camera.take("aligned", "lanes");
+    camera.shell().show(Screen::Live);
+    ctx->Yield(4);
+    camera.select("lookahead");
+    camera.take("tokens", "text");
+    camera.take("numbers", "numbers");
+    camera.take("agreement", "agreement");
+    camera.take("machine", "machine");
+    camera.shell().set_theme(ui::ThemeName::Monochrome);
+    ctx->Yield(4);
+    camera.take("monochrome", "text");
+    camera.shell().set_theme(ui::ThemeName::Dark);
+    camera.open("lessons/6_lookahead.pdrun", Screen::Live);
+    camera.select("lookahead");
+    camera.go_to_step(12);
+    camera.take("pool", "pool");
+    camera.open("lessons/5_consistency_models.pdrun", Screen::Live);
+    camera.select("jacobi");
+    camera.take("trajectory", "trajectory");
+    camera.open("lessons/7_trees.pdrun", Screen::Live);
+    camera.select("medusa");
+    camera.go_to_step(4);
+    camera.take("tree", "tree");
+  });
+}
+
+TEST(FeaturePictures, time) {
+  film("pictures_time", kOfPanels, [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
+    camera.open("lessons/2_draft_and_verify.pdrun", Screen::Live);
+    camera.select("speculative");
+    camera.perform(Action::FitAll);
+    camera.take("fit", "gantt");
+    camera.go_to_step(6);
+    camera.take("playhead", "gantt");
+    camera.perform(Action::RangeIn);
+    camera.go_to_step(12);
+    camera.perform(Action::RangeOut);
+    camera.take("range", "numbers");
+    camera.perform(Action::Bookmark);
+    camera.go_to_step(3);
+    camera.perform(Action::KeepMark);
+    camera.take("bookmarks", "gantt");
+    const ImGuiWindow* gantt =
+        ImGui::FindWindowByName(ui::window_name(Screen::Live, "gantt", "").c_str());
+    IM_CHECK(gantt != nullptr);
+    ctx->MouseMoveToPos(gantt->InnerRect.GetCenter());
+    for (int i = 0; i < 8; ++i) ctx->MouseWheelY(1);
+    camera.take("zoom", "gantt");
+  });
+}
+
+TEST(FeaturePictures, sheets) {
+  film("pictures_sheets", kOfWindows, [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
+    camera.open("recordings/smollm2_race.pdrun", Screen::Compare);
+    camera.perform(Action::Palette);
+    ctx->KeyChars("step");
+    ctx->Yield(4);
+    camera.take("palette");
+    camera.key(ImGuiKey_Escape);
+    camera.perform(Action::Help);
+    camera.take("keys");
+    camera.key(ImGuiKey_Escape);
+    camera.perform(Action::Settings);
+    camera.take("settings");
+    camera.key(ImGuiKey_Escape);
+    camera.perform(Action::Export);
+    camera.take("export");
+    camera.key(ImGuiKey_Escape);
+    camera.perform(Action::Open);
+    camera.take("recents");
+    camera.key(ImGuiKey_Escape);
+    const engine::test::Folder folder;
+    std::string bytes = bytes_of(kAssets + "recordings/first_race.pdrun");
+    bytes.at(bytes.size() / 2) ^= 0x40;
+    std::ofstream(folder / "damaged.pdrun", std::ios::binary) << bytes;
+    camera.shell().open(folder / "damaged.pdrun");
+    wait_until(ctx, [&] { return !camera.shell().reads(); });
+    ctx->Yield(4);
+    camera.take("error");
+    camera.shell().set_theme(ui::ThemeName::Light);
+    ctx->Yield(4);
+    camera.take("light");
+    camera.shell().set_theme(ui::ThemeName::Dark);
+    camera.shell().settings().scale_percent = 150;
+    ctx->Yield(6);
+    camera.take("scale");
+  });
+}
+
+TEST(FeaturePictures, a_run_and_its_settings) {
+  film("pictures_run", kOfWindows, [](ImGuiTestContext* ctx, Camera& camera, Stage& stage) {
+    camera.shell().show(Screen::Live);
+    ctx->Yield(4);
+    camera.take("setup", "setup");
+    camera.perform(Action::Run);
+    ctx->Yield(20);
+    camera.take("stop");
+    stage.replay->pace = 200;
+    wait_until(ctx, [&] { return run_of(stage) && run_of(stage)->over(); });
+  });
+}
+
+TEST(FeaturePictures, a_lesson) {
+  ui::Catalog catalog = streams::catalog();
+  catalog.lessons.push_back({.path = kAssets + "lessons/6_lookahead.json"});
+  film(
+      "pictures_lesson", kOfWindows,
+      [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
+        IM_CHECK(camera.shell().open_lesson(kAssets + "lessons/6_lookahead.json"));
+        ctx->Yield(6);
+        while (!camera.shell().lesson()->asks() && !ctx->IsError()) camera.key(ImGuiKey_Enter);
+        camera.take("lesson");
+      },
+      catalog);
+}
+
+}  // namespace
