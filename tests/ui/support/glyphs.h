@@ -61,7 +61,8 @@ inline std::vector<std::string> covering(std::vector<Glyph> all) {
     for (std::size_t j = i + 1; j < all.size() && all[j].seen.Min.x < all[i].seen.Max.x; ++j) {
       ImRect both = all[i].seen;
       both.ClipWith(all[j].seen);
-      if (both.GetWidth() <= 0 || both.GetHeight() <= 0) continue;
+      constexpr float kTouch = 0.5f;  // neighbours in a word may share this many pixels
+      if (both.GetWidth() <= kTouch || both.GetHeight() <= kTouch) continue;
       const float least = std::min(all[i].seen.GetArea(), all[j].seen.GetArea());
       if (both.GetArea() < 0.4f * least) continue;
       const std::string pair = all[i].window + " over " + all[j].window;
