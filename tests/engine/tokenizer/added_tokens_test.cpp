@@ -225,8 +225,8 @@ TEST_F(TokenizerFiles, more_tokens_than_embeddings_are_refused) {
 
 TEST_F(TokenizerFiles, an_eos_missing_from_the_config_is_noted) {
   write("generation_config.json", R"({"eos_token_id": 7})");
-  EXPECT_THAT(open().notices,
-              Contains(AllOf(HasSubstr("eos_token is \"</s>\", id 2"), HasSubstr("ends there and at 7"))));
+  EXPECT_THAT(open().notices, Contains(AllOf(HasSubstr("eos_token is \"</s>\", id 2"),
+                                             HasSubstr("ends there and at 7"))));
 }
 
 TEST_F(TokenizerFiles, null_means_no_token_or_false) {
