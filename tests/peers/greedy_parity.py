@@ -8,6 +8,7 @@
   greedy_parity.py expect MODEL PROMPTS OUT.jsonl     transformers' own greedy tokens, one forward per token; slow; continues an
                                                       unfinished file
   greedy_parity.py check TOKENS.jsonl EXPECTED.jsonl  compares the results of `generate` and `expect`
+  greedy_parity.py logits MODEL TEXT OUT.json         transformers' logits after a text: the largest 32 and 96 others (a fixture)
 
 Options of generate, verify and expect: --max-tokens N (128), --raw (the prompt as it is, without the chat template).
 
@@ -145,6 +146,15 @@ def expect(args):
                 write_line(out, {"id": line["id"], "prompt": prompt, "tokens": tokens, "gaps": gaps})
 
 
+def logits(args):
+    oracle = Oracle(args.model, args.raw)
+    prompt = oracle.prompt_ids(args.text)
+    row = oracle.model(oracle.torch.tensor([prompt]), use_cache=False, logits_to_keep=1).logits[0, 0]
+    ids = sorted(set(row.topk(32).indices.tolist()) | set(range(0, len(row), len(row) // 96)))
+    with open(args.out, "w", encoding="utf-8") as out:
+        write_line(out, {"prompt": prompt, "largest": row.abs().max().item(), "logits": {str(id): float(f"{row[id].item():.7g}") for id in ids}})
+
+
 # ---- comparison ---------------------------------------------------------------------------------------------------------------------------
 
 class Tally:
@@ -217,6 +227,7 @@ COMMANDS = {
     "verify": (["model", "prompts", "tokens"], verify),
     "expect": (["model", "prompts", "out"], expect),
     "check": (["tokens", "expected"], check),
+    "logits": (["model", "text", "out"], logits),
 }
 
 
@@ -231,6 +242,7 @@ def main():
             command.add_argument("--count", type=int, default=100)
         if name in ("generate", "verify", "expect"):
             command.add_argument("--max-tokens", type=int, default=128)
+        if name in ("generate", "verify", "expect", "logits"):
             command.add_argument("--raw", action="store_true")
     args = parser.parse_args()
     return COMMANDS[args.command][1](args)

@@ -1,4 +1,4 @@
-// Finds SmolLM2-135M-Instruct where scripts/get_model.sh puts it. Without it its tests are skipped.
+// Finds the models that scripts/get_model.sh downloads. Without a model its tests are skipped.
 #pragma once
 
 #include <cstdlib>
@@ -7,13 +7,18 @@
 
 #include <gtest/gtest.h>
 
-/// The path of the model's file; empty if it was not downloaded.
-inline std::string smollm2_path() {
+/// The path of a downloaded file; empty if it is not there.
+inline std::string downloaded(const std::string& name) {
   const char *data = std::getenv("XDG_DATA_HOME"), *home = std::getenv("HOME");
-  std::string folder = data && *data ? data : home ? std::string(home) + "/.local/share" : "";
-  folder += "/decoscope/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  const std::string folder = data && *data ? data : home ? std::string(home) + "/.local/share" : "";
+  const std::string path = folder + "/decoscope/models/" + name;
   std::error_code error;
-  return std::filesystem::is_regular_file(folder, error) ? folder : "";
+  return std::filesystem::is_regular_file(path, error) ? path : "";
+}
+
+/// The path of SmolLM2-135M-Instruct; empty if it was not downloaded.
+inline std::string smollm2_path() {
+  return downloaded("SmolLM2-135M-Instruct.Q4_1.gguf");
 }
 
 /// Skips a test without the model.
