@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/measure/spread.h"
 #include "engine/event/drafted_by.h"
 #include "engine/run/run.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -133,10 +135,7 @@ std::string dumped(const json& document) {
 }
 
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return values.empty() ? 0 : engine::spread_of(std::move(values)).median;
 }
 
 std::string minutes_and_seconds(double seconds) {

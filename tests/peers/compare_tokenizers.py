@@ -15,6 +15,7 @@ first ones. Exit code 1 if there are any.
 import base64
 import glob
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -140,7 +141,9 @@ def compare_scores(path, fields):
     with tempfile.NamedTemporaryFile(suffix=".model") as file:
         file.write(model.SerializeToString())
         file.flush()
-        compare_sentencepiece(file.name, path)
+        # Phi-3's user-defined "</s>" absorbs the spaces after it, which sentencepiece cannot.
+        is_phi3 = "phi" in os.path.basename(path).lower()
+        compare_sentencepiece(file.name, path, [text for text in texts() if not (is_phi3 and "</s>" in text)])
 
 
 def compare_tiktoken(path):
@@ -163,11 +166,11 @@ def compare_tiktoken(path):
     compare(path, all_texts, ours(path, all_texts), [[first + id for id in encoding.encode_ordinary(text)] for text in read])
 
 
-def compare_sentencepiece(path, ours_path=None):
+def compare_sentencepiece(path, ours_path=None, all_texts=None):
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=path)
-    all_texts = texts()
+    all_texts = all_texts or texts()
     compare(ours_path or path, all_texts, ours(ours_path or path, all_texts), [processor.encode(text) for text in all_texts])
 
 

@@ -243,6 +243,12 @@ TEST_F(GgufTokenizer, refuses_arrays_of_other_types_or_lengths) {
   bytes.texts("tokenizer.ggml.tokens", {"a"});
   bytes.pair("tokenizer.ggml.token_type", 9, gguf_array(0, 1, std::string(1, '\1')));
   EXPECT_THAT(refused(bytes.bytes()), HasSubstr("found an array of u8, expected an array of i32"));
+  bytes = GgufBytes();
+  bytes.text("general.architecture", "llama").text("tokenizer.ggml.model", "llama");
+  bytes.texts("tokenizer.ggml.tokens", {"a"});
+  bytes.pair("tokenizer.ggml.scores", 9, gguf_array(1, 1, std::string(1, '\1')));
+  EXPECT_THAT(refused(bytes.bytes()),
+              HasSubstr("found an array of 1 i8, expected an array of f32 or f64"));
   EXPECT_THAT(refused(GgufBytes()
                           .text("general.architecture", "llama")
                           .text("tokenizer.ggml.model", "gpt2")
@@ -294,6 +300,9 @@ TEST_F(GgufTokenizer, the_first_of_equal_texts_is_used) {
   EXPECT_THAT(open(v)->encode("ac", false), ElementsAre(0));
   v.tokens[2] = std::string(10'000'000, 'x');
   EXPECT_THAT(refused(v), HasSubstr("found 10000000 bytes in token 2, expected at most 4096"));
+  v = {};
+  v.tokens.resize(4'000'001);
+  EXPECT_THAT(refused(v), HasSubstr("found 4000001 tokens, expected at most"));
 }
 
 // GG29.
@@ -326,6 +335,8 @@ TEST_F(GgufTokenizer, refuses_merges_by_index) {
   EXPECT_THAT(refused(v), HasSubstr("\"ba\" is none"));
   v.merges = {};
   EXPECT_THAT(refused(v), HasSubstr("\"tokenizer.ggml.merges\": found none"));
+  v.merges.assign(5'000'000, "a b");
+  EXPECT_THAT(refused(v), HasSubstr("found 5000000 merges, expected at most"));
 }
 
 TEST_F(GgufTokenizer, gemma_4_merges_whole_lines) {

@@ -208,6 +208,16 @@ TEST(Gguf, other_alignments_are_read) {  // GG13
   }
 }
 
+// A file with the tensor "odd" [1], of which one number is replaced.
+// @param before  8: the length of its name; 0: its number of dimensions
+template <typename Number>
+std::string with_word(std::size_t before, Number number) {
+  std::string bytes = small().tensor("odd", {1}, 0, "1234").bytes();
+  const std::size_t name = bytes.find("odd");
+  const std::string word = raw(number);
+  return bytes.replace(before ? name - before : name + 3, word.size(), word);
+}
+
 TEST(Gguf, tensors_without_a_proper_name_are_refused) {  // GG14
   const auto named = [](std::string_view name) {
     return refused(small().tensor(name, {1}, 0, "1234").bytes());
@@ -217,6 +227,7 @@ TEST(Gguf, tensors_without_a_proper_name_are_refused) {  // GG14
   EXPECT_THAT(named("a"), HasSubstr("tensor \"a\": found the name twice"));
   using namespace std::string_view_literals;
   EXPECT_THAT(named("a\0b"sv), HasSubstr("NUL"));
+  EXPECT_THAT(refused(with_word(8, std::uint64_t{4} << 30)), HasSubstr("expected at most 63"));
   std::string huge = small().counts(3, 2).bytes();
   EXPECT_THAT(refused(huge), HasSubstr("tensor 2"));
   open_bytes(small().tensor(std::string(63, 'n'), {1}, 0, "1234").bytes());
@@ -227,6 +238,8 @@ TEST(Gguf, tensors_have_up_to_four_dimensions) {  // GG15
   open_bytes(small().tensor("s", {1, 1, 1, 1}, 0, "1234").bytes());
   EXPECT_THAT(refused(small().tensor("s", {1, 1, 1, 1, 1}, 0, "1234").bytes()),
               HasSubstr("found 5 dimensions, expected at most 4"));
+  EXPECT_THAT(refused(with_word(0, std::uint32_t{0xFFFFFFFF})),
+              HasSubstr("found 4294967295 dimensions, expected at most 4"));
 }
 
 TEST(Gguf, sizes_that_overflow_are_refused) {  // GG16, GG17, GG18
