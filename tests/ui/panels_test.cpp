@@ -14,6 +14,7 @@
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/streams.h"
 #include "ui/panels/live/text_view.h"
+#include "ui/prepare/tokens/right_to_left.h"
 #include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
 
@@ -294,6 +295,33 @@ TEST(Panels, every_panel_is_on_a_screen) {
          {ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training, ui::Screen::Lab})
       for (const char* id : ui::panels_of(screen)) found = found || std::string(id) == panel.id;
     EXPECT_TRUE(found) << panel.id;
+  }
+}
+
+TEST(RightToLeft, scripts_are_recognised) {
+  for (const char* text : {"\u05E9", "abc \u0645", "\u08FF", "\uFB1D", "\uFEFC", "\U00010800",
+                           "\U0001E900", "\U0001F600\u0634"})
+    EXPECT_TRUE(ui::has_right_to_left(text)) << text;
+  for (const char* text : {"", "abc", "\u00E4\u03B1\u058F", "\u0900", "\u6F22", "\uFEFF", "\uFB13",
+                           "\U0001F600", "\U00011000", "\xD7", "\xE0\xA1"})
+    EXPECT_FALSE(ui::has_right_to_left(text)) << text;
+}
+
+TEST(RightToLeft, the_panel_text_has_a_notice) {
+  for (const bool has_letters : {false, true}) {
+    std::vector<engine::Event> events = streams::one_run("lookahead");
+    for (engine::Event& event : events)
+      if (auto* model = std::get_if<engine::ModelLoaded>(&event); model && has_letters)
+        for (std::string& piece : model->pieces) piece = "\u05E9";
+    Headless gui;
+    engine::CommandQueue commands;
+    const ui::Catalog catalog = streams::catalog();
+    ui::Shell shell(catalog, commands, "");
+    shell.take(std::move(events));
+    shell.show(ui::Screen::Live);
+    for (int i = 0; i < 4; ++i) gui.frame(shell);
+    const bool is_said = gui.said(shell).find("right to left") != std::string::npos;
+    EXPECT_EQ(is_said, has_letters);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "ui/files/settings.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/prepare/time/run_times.h"
+#include "ui/prepare/tokens/right_to_left.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
@@ -15,6 +16,10 @@
 
 namespace ui {
 namespace {
+
+struct TextDirection : PanelState, RightToLeft {
+  void document_changed() override { run = 0; }
+};
 
 constexpr std::array<const char*, 6> kLensNames{"status", "probability", "age",
                                                 "cost",   "agreement",   "origin"};
@@ -45,6 +50,13 @@ void draw_text_head(Context& context) {
   ImGui::AlignTextToFramePadding();
   words(fmt::format("{} tokens", context.times(*run).sums(context.n_steps(*run)).tokens),
         theme().dim);
+  if (!context.states.get<TextDirection>().update(context.timeline, *run)) return;
+  ImGui::SameLine(0, px(14));
+  words("right to left", theme().warn);
+  if (ImGui::IsItemHovered())
+    tooltip(
+        "This text has letters that are written from right to left. Its tokens are shown in "
+        "their order, from left to right.");
 }
 
 void draw_text(Context& context) {
