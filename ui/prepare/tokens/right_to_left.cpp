@@ -21,7 +21,7 @@ bool has_right_to_left(std::string_view text) {
     const auto lead = static_cast<unsigned char>(text[at]);
     const std::size_t n = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
     const std::string_view character = text.substr(at, n);
-    if (character.size() > 1)
+    if (n > 1 && character.size() == n)
       for (const Block& block : kBlocks)
         if (character >= block.first && character <= block.last) return true;
     at += n;
