@@ -372,6 +372,30 @@ TEST(Numbers, acceptance_by_position_sums_to_verified) {
   EXPECT_EQ(again.committed, tally.committed);
 }
 
+TEST(Numbers, a_tally_after_jumps_is_that_of_a_new_one) {
+  const auto timeline = timeline_of(streams::one_run("jacobi", 6000));
+  const engine::RunRecord& run = *timeline.run(1);
+  const std::size_t n = run.steps.size();
+  ASSERT_GT(n, 3 * Tally::kKeptEvery);
+  Tally jumping;
+  const auto check = [&](StepRange range) {
+    advance(jumping, run, range);
+    Tally straight;
+    advance(straight, run, range);
+    EXPECT_EQ(jumping.committed, straight.committed) << range.end;
+    ASSERT_EQ(jumping.by_place.size(), straight.by_place.size()) << range.end;
+    for (std::size_t i = 0; i < straight.by_place.size(); ++i) {
+      EXPECT_EQ(jumping.by_place[i].verified, straight.by_place[i].verified);
+      EXPECT_EQ(jumping.by_place[i].accepted, straight.by_place[i].accepted);
+    }
+    EXPECT_EQ(jumping.n_steps, range.end);
+  };
+  for (const std::size_t end : {std::size_t{700}, n, std::size_t{0}, std::size_t{511},
+                                std::size_t{512}, n - 1, std::size_t{1024}, n})
+    check(end);
+  for (const std::size_t end : {n, std::size_t{900}, n - 2}) check({300, end});
+}
+
 TEST(Numbers, both_acceptance_rates_are_shown) {
   const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
   const engine::RunRecord& run = *timeline.run(2);

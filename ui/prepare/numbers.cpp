@@ -324,7 +324,7 @@ bool has_size(const engine::StepRecord& step) {
   return step.has_drafted && step.drafted.decision.size >= 0 && step.drafted.decision.plain_ms > 0;
 }
 
-void add_size(Tally& tally, const engine::StepRecord& step) {
+void add_size(TallyCounts& tally, const engine::StepRecord& step) {
   if (!has_size(step) || !step.complete) return;
   const engine::SizeDecision& chosen = step.drafted.decision;
   const engine::StepEnded& e = step.ended;
@@ -335,6 +335,24 @@ void add_size(Tally& tally, const engine::StepRecord& step) {
   of.expected_ms += chosen.ms;
   of.tokens += static_cast<double>(step.committed.tokens.size());
   of.ms += static_cast<double>(e.propose + e.forward + e.verify + e.commit) * 1e-6;
+}
+
+void add_step(TallyCounts& tally, const engine::StepRecord& step) {
+  add_size(tally, step);
+  const std::size_t kept = step.committed.tokens.size();
+  if (tally.committed.size() <= kept) tally.committed.resize(kept + 1);
+  ++tally.committed[kept];
+  const engine::TokenTree& tree = step.drafted.tree;
+  for (int i = 0; i < tree.n_rows() && i < static_cast<int>(step.verified.fate.size()); ++i) {
+    const RowFate fate = step.verified.fate[i];
+    if (fate != RowFate::Accepted && fate != RowFate::Rejected) continue;
+    const int place = depth_of(tree, i);
+    if (place < 1) continue;
+    if (tally.by_place.size() < static_cast<std::size_t>(place)) tally.by_place.resize(place);
+    AcceptanceAt& at = tally.by_place[place - 1];
+    ++at.verified;
+    at.accepted += fate == RowFate::Accepted;
+  }
 }
 
 }  // namespace
@@ -381,25 +399,23 @@ std::vector<SizeRow> size_table(const Tally& tally, std::size_t n_rows) {
 
 void advance(Tally& tally, const engine::RunRecord& run, StepRange range) {
   range = range.within(run.steps.size());
-  if (tally.run != run.id() || range.first != tally.first || range.end < tally.n_steps)
-    tally = Tally{.run = run.id(), .first = range.first, .n_steps = range.first};
-  for (; tally.n_steps < range.end; ++tally.n_steps) {
-    const engine::StepRecord& step = run.steps[tally.n_steps];
-    add_size(tally, step);
-    const std::size_t kept = step.committed.tokens.size();
-    if (tally.committed.size() <= kept) tally.committed.resize(kept + 1);
-    ++tally.committed[kept];
-    const engine::TokenTree& tree = step.drafted.tree;
-    for (int i = 0; i < tree.n_rows() && i < static_cast<int>(step.verified.fate.size()); ++i) {
-      const RowFate fate = step.verified.fate[i];
-      if (fate != RowFate::Accepted && fate != RowFate::Rejected) continue;
-      const int place = depth_of(tree, i);
-      if (place < 1) continue;
-      if (tally.by_place.size() < static_cast<std::size_t>(place)) tally.by_place.resize(place);
-      AcceptanceAt& at = tally.by_place[place - 1];
-      ++at.verified;
-      at.accepted += fate == RowFate::Accepted;
-    }
+  if (tally.run != run.id() || range.first != tally.first) {
+    tally = {};
+    tally.run = run.id();
+    tally.first = tally.n_steps = range.first;
+  }
+  const std::size_t n_kept = std::min(range.size() / Tally::kKeptEvery, tally.kept.size());
+  const std::size_t at = tally.first + n_kept * Tally::kKeptEvery;
+  if (range.end < tally.n_steps || at > tally.n_steps) {
+    static_cast<TallyCounts&>(tally) = n_kept > 0 ? tally.kept[n_kept - 1] : TallyCounts{};
+    tally.n_steps = at;
+  }
+  while (tally.n_steps < range.end) {
+    add_step(tally, run.steps[tally.n_steps]);
+    ++tally.n_steps;
+    const std::size_t n = tally.n_steps - tally.first;
+    if (n % Tally::kKeptEvery == 0 && n / Tally::kKeptEvery > tally.kept.size())
+      tally.kept.push_back(tally);
   }
 }
 

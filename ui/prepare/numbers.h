@@ -68,15 +68,21 @@ struct SizeTally {
   double tokens = 0, ms = 0;
 };
 
-/// Counts over the steps from `first` on, `n_steps` in all with those before it; advance() updates them.
-struct Tally {
-  engine::RunId run = 0;
-  std::size_t first = 0, n_steps = 0;
+/// Counts over steps.
+struct TallyCounts {
   std::vector<AcceptanceAt> by_place;  // [d - 1]: counts at distance d from the prefix
   std::vector<int> committed;          // [n]: number of steps that committed n tokens
   std::map<int, SizeTally> by_size;    // steps whose size was chosen; 0: without guesses
 };
-/// Extends the tally to a range of the run's steps; recounts if the range begins elsewhere, ends earlier, or the run is another.
+/// Counts over the steps from `first` on, `n_steps` in all with those before it; advance() updates them.
+struct Tally : TallyCounts {
+  /// Number of steps between two copies of the counts. A jump of the playhead continues from a copy.
+  static constexpr std::size_t kKeptEvery = 512;
+  engine::RunId run = 0;
+  std::size_t first = 0, n_steps = 0;
+  std::vector<TallyCounts> kept;  // [k]: after (k + 1) * kKeptEvery steps
+};
+/// Changes the tally to a range of the run's steps; recounts all of them if the run or the first step of the range changed.
 void advance(Tally& tally, const engine::RunRecord& run, StepRange range);
 
 /// The figures of the panel Numbers.

@@ -73,6 +73,20 @@ StepHead StepStore::head(std::size_t i) const {
   return unpack_head(part(place.page.structure, from, place.page.ends[place.i][0]));
 }
 
+std::optional<PoolChanged> StepStore::pool_lists(std::size_t i) const {
+  if (i == n_packed_ && open_) return open_->pool;
+  const Place place = place_of(i);
+  constexpr auto kPlace = 1 + static_cast<std::size_t>(PayloadKind::Pool);
+  const std::size_t from = place.i == 0 ? 0 : place.page.ends[place.i - 1][kPlace];
+  const std::size_t to = place.page.ends[place.i][kPlace];
+  if (place.page.dropped || from == to) return std::nullopt;
+  StepRecord step;
+  step.pool.emplace();
+  unpack_payload(step, PayloadKind::Pool, part(place.page.payload[kPlace - 1], from, to));
+  step.pool->step = head(i).begun.step;
+  return step.pool;
+}
+
 void StepStore::append(const StepRecord& step) {
   const bool full = pages_.empty() || pages_.back().ends.size() == kPageSteps;
   if (full || pages_.back().dropped) {

@@ -91,9 +91,18 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
     pool = PoolState{};
     pool.run = run.id();
   }
+  if (pool.n_steps == n_steps) return;
+  pool.rows = {};
+  // The last sizes that were reported.
+  for (std::size_t i = n_steps; i > pool.n_steps; --i) {
+    if (!run.steps.head(i - 1).has_pool) continue;
+    const engine::StepRecord step = run.steps[i - 1];
+    pool.n_keys = step.pool->n_keys;
+    pool.n_ngrams = step.pool->n_ngrams;
+    break;
+  }
   for (; pool.n_steps < n_steps; ++pool.n_steps) {
-    const std::optional<engine::PoolChanged> change = run.steps[pool.n_steps].pool;
-    pool.rows = {};
+    const std::optional<engine::PoolChanged> change = run.steps.pool_lists(pool.n_steps);
     if (!change) continue;
     for (const engine::PoolNgram& n : change->evicted) pool.entries.erase({n.first, n.rest});
     for (const engine::PoolNgram& n : change->added) pool.entries[{n.first, n.rest}].ngram = n;
@@ -104,8 +113,6 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
       found->second.ngram = n;
       found->second.last_tried = change->step;
     }
-    pool.n_keys = change->n_keys;
-    pool.n_ngrams = change->n_ngrams;
   }
 }
 

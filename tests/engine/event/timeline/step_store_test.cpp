@@ -119,6 +119,25 @@ TEST(StepStore, a_header_summarises_its_step) {
   }
 }
 
+TEST(StepStore, the_lists_of_the_pool_are_read_alone) {
+  StepStore store;
+  for (StepId n = 0; n < 100; ++n) store.push_back(odd_step(n));
+  for (std::size_t i = 0; i < store.size(); ++i) {
+    const StepRecord step = odd_step(static_cast<StepId>(i));
+    const std::optional<PoolChanged> lists = store.pool_lists(i);
+    ASSERT_EQ(lists.has_value(), step.pool.has_value()) << i;
+    if (!lists) continue;
+    EXPECT_EQ(lists->step, step.pool->step);
+    PoolChanged of_step = *step.pool, alone = *lists;
+    alone.t = of_step.t, alone.run = of_step.run;
+    alone.n_keys = of_step.n_keys, alone.n_ngrams = of_step.n_ngrams;
+    EXPECT_EQ(bytes_of(Event(alone)), bytes_of(Event(of_step))) << i;
+  }
+  store.drop_oldest_payload();
+  EXPECT_FALSE(store.pool_lists(1).has_value());
+  EXPECT_TRUE(store.pool_lists(97).has_value());
+}
+
 TEST(StepStore, a_packed_step_can_be_replaced) {
   StepStore store;
   for (StepId n = 0; n < 150; ++n) store.push_back(odd_step(n));

@@ -1,0 +1,86 @@
+// Time to draw a frame, and its size, over a session of a million events: processor time of the window's thread, without a renderer. Prints the
+// figures (docs/window.md); the limits are for the least of the repeats, which other load cannot raise.
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/event/timeline/timeline.h"
+#include "tests/support/work_time.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/long_race.h"
+
+namespace {
+
+using ui::Screen;
+
+struct Frames {
+  double least_ms = 0, median_ms = 0, p99_ms = 0;
+  int n_rectangles = 0;
+};
+
+// Draws frames, with `before` in front of each.
+Frames draw(DrawnWindow& window, const std::function<void(int)>& before = {}) {
+  constexpr int kFrames = 200;
+  for (int i = 0; i < 6; ++i) window.gui.frame(window.shell);
+  std::vector<double> ms;
+  Frames frames;
+  for (int i = 0; i < kFrames; ++i) {
+    ms.push_back(test::worked_ms([&] {
+      if (before) before(i);
+      frames.n_rectangles = std::max(frames.n_rectangles, window.gui.frame(window.shell) / 4);
+    }));
+  }
+  std::ranges::sort(ms);
+  frames.least_ms = ms.front(), frames.median_ms = ms[ms.size() / 2],
+  frames.p99_ms = ms[ms.size() * 99 / 100];
+  return frames;
+}
+
+void print(const char* what, const Frames& frames) {
+  std::printf("%-28s %.2f ms (least %.2f, 99 %% below %.2f), %d rectangles\n", what,
+              frames.median_ms, frames.least_ms, frames.p99_ms, frames.n_rectangles);
+}
+
+TEST(Budgets, of_a_session_of_a_million_events) {
+  constexpr std::int64_t kEvents = 1'000'000;
+  DrawnWindow window;
+  ImGui::GetIO().DisplaySize = {1920, 1080};
+  const engine::Timeline& timeline = window.shell.session().live().timeline;
+  double taking_ms = 0;
+  streams::long_race(
+      kEvents,
+      [&](std::vector<engine::Event> events) {
+        taking_ms += test::worked_ms([&] { window.shell.take(std::move(events)); });
+      },
+      [&] { return timeline.n_events(); });
+  const double per_second = static_cast<double>(timeline.n_events()) / taking_ms * 1e3;
+  std::printf("intake                       %.2f million events a second\n", per_second * 1e-6);
+  // A third of the budget of a million: the sum has no least, and other load on the machine slows the memory.
+  EXPECT_GT(per_second * test::kSlower, 0.33e6);
+
+  constexpr double kLive = 2, kCompare = 4, kMove = 50;  // ms
+  constexpr int kRectangles = 40'000;
+  const auto check = [&](const char* what, const Frames& frames, double most_ms) {
+    print(what, frames);
+    EXPECT_LT(frames.least_ms, most_ms * test::kSlower) << what;
+    EXPECT_LT(frames.n_rectangles, kRectangles) << what;
+  };
+  window.shell.show(Screen::Live);
+  window.shell.selection().run = 3;
+  check("Live, whole run", draw(window), kLive);
+  window.shell.key_at('W', true);
+  for (int i = 0; i < 90; ++i) window.gui.frame(window.shell);
+  window.shell.key_at('W', false);
+  check("Live, zoomed", draw(window), kLive);
+  const double end = window.shell.playhead().at;
+  check("Live, playhead moved",
+        draw(window,
+             [&](int i) { window.shell.playhead().go_to(end * ((i * 37) % 100) / 100, end); }),
+        kMove);
+  window.shell.show(Screen::Compare);
+  check("Compare, four lanes", draw(window), kCompare);
+}
+
+}  // namespace
