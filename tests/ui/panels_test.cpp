@@ -11,6 +11,7 @@
 #include <imgui_internal.h>
 
 #include "tests/support/work_time.h"
+#include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/streams.h"
 #include "ui/panels/live/text_view.h"
@@ -313,14 +314,10 @@ TEST(RightToLeft, the_panel_text_has_a_notice) {
     for (engine::Event& event : events)
       if (auto* model = std::get_if<engine::ModelLoaded>(&event); model && has_letters)
         for (std::string& piece : model->pieces) piece = "\u05E9";
-    Headless gui;
-    engine::CommandQueue commands;
-    const ui::Catalog catalog = streams::catalog();
-    ui::Shell shell(catalog, commands, "");
-    shell.take(std::move(events));
-    shell.show(ui::Screen::Live);
-    for (int i = 0; i < 4; ++i) gui.frame(shell);
-    const bool is_said = gui.said(shell).find("right to left") != std::string::npos;
+    DrawnWindow window;
+    window.shell.take(std::move(events));
+    window.shell.show(ui::Screen::Live);
+    const bool is_said = window.said().find("right to left") != std::string::npos;
     EXPECT_EQ(is_said, has_letters);
   }
 }

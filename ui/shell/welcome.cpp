@@ -78,10 +78,8 @@ void doors(Context& context) {
     context.requests.race = true;
   if (door(high, "mine", "Open my model or a recording",
            "Opens a model (a .gguf file, or a folder with config.json, safetensors and tokenizer), "
-           "a "
-           "recording (.pdrun), or the folder of a training run. You can also drop it on the "
-           "window. "
-           "Setup lists the models that were found on this machine.",
+           "a recording (.pdrun), or the folder of a training run. You can also drop it on the "
+           "window. Setup lists the models that were found on this machine.",
            "Open...###open_mine", false, ""))
     context.requests.open = "";
   ImGui::PopStyleVar();

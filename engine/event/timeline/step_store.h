@@ -40,8 +40,7 @@ class StepStore {
   StepRecord back() const { return at(size() - 1); }
   /// The head of a step.
   StepHead head(std::size_t i) const;
-  /// The n-grams that a step added, evicted and tried, with its id: a tenth of the work of the whole step. nullopt: none, or the payload was
-  /// dropped.
+  /// The n-grams that a step added, evicted and tried, with its id. The rest of the step is not unpacked. nullopt: none, or the payload was dropped.
   std::optional<PoolChanged> pool_lists(std::size_t i) const;
   /// Iterates over all steps.
   Iterator begin() const;

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/cli_fixture.h"
-#include "tests/support/smollm2.h"
+#include "tests/support/downloaded_models.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/downloaded_models.h"
 #include "tests/support/models/lane.h"
-#include "tests/support/smollm2.h"
 
 namespace engine::test {
 namespace {

@@ -78,6 +78,14 @@ class Camera {
     ctx_->Yield(3);
   }
 
+  // Opens a sheet, types, takes its picture, and closes it.
+  void take_sheet(Action action, const std::string& name, const char* typed = "") {
+    perform(action);
+    if (*typed) ctx_->KeyChars(typed);
+    ctx_->Yield(4);
+    take(name);
+    key(ImGuiKey_Escape);
+  }
   // Takes the picture NAME.png of a panel (empty: of the window), and checks that it is neither empty nor like the one before.
   void take(const std::string& name, const std::string& panel = "") {
     put_mouse_away(ctx_);
@@ -207,23 +215,11 @@ TEST(FeaturePictures, time) {
 TEST(FeaturePictures, sheets) {
   film("pictures_sheets", kOfWindows, [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
     camera.open("recordings/smollm2_race.pdrun", Screen::Compare);
-    camera.perform(Action::Palette);
-    ctx->KeyChars("step");
-    ctx->Yield(4);
-    camera.take("palette");
-    camera.key(ImGuiKey_Escape);
-    camera.perform(Action::Help);
-    camera.take("keys");
-    camera.key(ImGuiKey_Escape);
-    camera.perform(Action::Settings);
-    camera.take("settings");
-    camera.key(ImGuiKey_Escape);
-    camera.perform(Action::Export);
-    camera.take("export");
-    camera.key(ImGuiKey_Escape);
-    camera.perform(Action::Open);
-    camera.take("recents");
-    camera.key(ImGuiKey_Escape);
+    camera.take_sheet(Action::Palette, "palette", "step");
+    camera.take_sheet(Action::Help, "keys");
+    camera.take_sheet(Action::Settings, "settings");
+    camera.take_sheet(Action::Export, "export");
+    camera.take_sheet(Action::Open, "recents");
     const engine::test::Folder folder;
     std::string bytes = bytes_of(kAssets + "recordings/first_race.pdrun");
     bytes.at(bytes.size() / 2) ^= 0x40;

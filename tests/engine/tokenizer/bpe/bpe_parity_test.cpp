@@ -1,7 +1,7 @@
 // Token ids of tokenizer.json files against those of Hugging Face's tokenizers library, which
 // make_bpe_fixtures.py recorded.
 #include "tests/engine/tokenizer/tokenizer_cases.h"
-#include "tests/support/smollm2.h"
+#include "tests/support/downloaded_models.h"
 
 namespace engine::test {
 namespace {
