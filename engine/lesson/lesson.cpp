@@ -285,7 +285,7 @@ void solve_question(const LessonQuestion& question, const Timeline& recording, S
 std::span<const char* const> lesson_panels() {
   static constexpr auto kPanels = std::to_array<const char*>(
       {"text", "trajectory", "pool", "tree", "mask", "distributions", "numbers", "gantt", "lanes",
-       "difference", "schedule", "inspector"});
+       "difference", "schedule", "inspector", "acceptance", "what_if"});
   return kPanels;
 }
 

@@ -13,6 +13,7 @@
 #include "engine/base/types.h"
 #include "engine/event/timeline/schedule_turns.h"
 #include "engine/event/timeline/timeline.h"
+#include "engine/lab/what_if.h"
 
 namespace engine {
 namespace {
@@ -366,6 +367,25 @@ LessonAnswer committed_text(const Arguments& a) {
   return words(quoted(a.recording.text_of(*a.run, ids)));
 }
 
+// The speed-up of a run with other numbers of proposals after one another, derived from its acceptances and step costs.
+std::vector<double> speedups_by_depth(const Arguments& a) {
+  const RecordedShape shape = recorded_shape(a.recording, *a.run);
+  if (!shape.why.empty()) none(shape.why);
+  if (largest(shape, Knob::Depth) == 0) none(fmt::format("run {} proposed nothing", a.run->id()));
+  return speedups_over(shape, Knob::Depth, shape.recorded, RowCost::Recorded);
+}
+
+LessonAnswer best_depth(const Arguments& a) {
+  const std::vector<double> speedups = speedups_by_depth(a);
+  return number(static_cast<double>(std::ranges::max_element(speedups) - speedups.begin()));
+}
+
+LessonAnswer slower_from_depth(const Arguments& a) {
+  const auto from = below_one_from(speedups_by_depth(a));
+  if (!from) none(fmt::format("run {} would have been faster with any number", a.run->id()));
+  return number(static_cast<double>(*from));
+}
+
 double mean_rows(const Arguments& a) {
   if (a.run->totals.n_steps == 0) none("the run has no complete step");
   return std::round(10.0 * double(a.run->totals.n_rows) / double(a.run->totals.n_steps)) / 10;
@@ -452,6 +472,10 @@ const Entry kEntries[] = {
      n_branches},
     {{"target_busy", K::Number, false, false, false, false, false, " %", "share of the schedule in which the target computed"},
      target_busy},
+    {{"best_depth", K::Number, true, false, false, false, false, "", "proposals after one another with which the run would have been fastest (derived, as in What if)"},
+     best_depth},
+    {{"slower_from_depth", K::Number, true, false, false, false, false, "", "proposals after one another from which on the run would have been slower than the plain run (derived)"},
+     slower_from_depth},
     {{"right_token", K::Which, true, true, false, false, false, "", "the unverified tokens that equal those of run `than`"},
      [](const Arguments& a) { Unverified all = unverified_of(a); return which(std::move(all.options), std::move(all.right)); }},
     {{"prompt", K::Text, true, false, false, false, false, "", "the prompt"},

@@ -102,6 +102,35 @@ TEST(Pool, entries_have_last_try_and_last_hit) {
   EXPECT_EQ(entry(4).last_hit, 2);
 }
 
+TEST(Pool, jumps_give_the_same_entries_as_a_replay_from_the_start) {
+  std::vector<engine::PoolChanged> changes;
+  for (int i = 0; i < 6'000; ++i) {
+    engine::PoolChanged change{.added = {{.first = i % 97, .rest = {i}, .born = i}}};
+    if (i >= 50) change.evicted = {{.first = (i - 50) % 97, .rest = {i - 50}}};
+    if (i >= 10)
+      change.tried = {{.first = (i - 9) % 97, .rest = {i - 9}, .n_hits = 1, .n_tries = 2}};
+    changes.push_back(std::move(change));
+  }
+  const engine::RunRecord run = run_of_pool_changes(changes);
+  ui::PoolState jumping;
+  for (const std::size_t n_steps :
+       {6'000u, 5'999u, 300u, 256u, 255u, 0u, 1u, 4'097u, 4'095u, 2'600u, 6'000u, 5'632u}) {
+    advance(jumping, run, n_steps);
+    ui::PoolState replayed;
+    advance(replayed, run, n_steps);
+    ASSERT_EQ(jumping.n_steps, n_steps);
+    ASSERT_EQ(jumping.entries.size(), replayed.entries.size()) << n_steps;
+    for (const auto& [key, entry] : replayed.entries) {
+      const auto found = jumping.entries.find(key);
+      ASSERT_NE(found, jumping.entries.end()) << n_steps;
+      EXPECT_EQ(found->second.ngram.born, entry.ngram.born) << n_steps;
+      EXPECT_EQ(found->second.last_tried, entry.last_tried) << n_steps;
+      EXPECT_EQ(found->second.last_hit, entry.last_hit) << n_steps;
+    }
+  }
+  EXPECT_LE(jumping.saved.size(), 16u);
+}
+
 TEST(Pool, counts_entries_by_first_token) {
   const engine::RunRecord run = run_of_pool_changes(
       {{.added = {

@@ -1,4 +1,5 @@
 // Data that panels prepare for drawing.
+#include <cctype>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/streams.h"
 #include "ui/prepare/numbers.h"
+#include "ui/prepare/search.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/gantt.h"
 #include "ui/prepare/time/run_times.h"
@@ -475,6 +477,36 @@ TEST(Pool, moving_back_gives_the_same_pool) {
   const auto rows = rows_in_view(once, PoolOrder::Newest, "", text, 5).entries;
   ASSERT_EQ(rows.size(), 5u);
   EXPECT_GE(rows[0]->ngram.born, rows[4]->ngram.born);
+}
+
+TEST(Search, finds_text_that_continues_in_later_tokens) {
+  const auto timeline = timeline_of(streams::one_run("lookahead"));
+  const engine::RunRecord& run = *timeline.run(1);
+  std::string text;
+  std::vector<std::size_t> begins;
+  for (std::size_t i = 0; i < run.tokens.size(); ++i) {
+    begins.push_back(text.size());
+    text += timeline.generated_bytes(run, i);
+  }
+  ASSERT_GT(begins.size(), 10u);
+  // The last character of a token and the first one of the next; then the text of three tokens, in capitals.
+  std::string three = text.substr(begins[7], begins[10] - begins[7]);
+  for (char& c : three) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const std::string& part : {text.substr(begins[5] - 1, 2), three}) {
+    std::vector<std::size_t> expected;
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      const std::size_t end = i + 1 < begins.size() ? begins[i + 1] : text.size();
+      bool begins_here = false;
+      for (std::size_t at = begins[i]; at < end; ++at)
+        begins_here = begins_here || (at + part.size() <= text.size() &&
+                                      found_in(text.substr(at, part.size()), part));
+      if (begins_here) expected.push_back(i);
+    }
+    ASSERT_FALSE(expected.empty());
+    EXPECT_EQ(tokens_with(timeline, run, part), expected) << part;
+  }
+  EXPECT_TRUE(tokens_with(timeline, run, "no text has this").empty());
+  EXPECT_TRUE(tokens_with(timeline, run, "").empty());
 }
 
 TEST(Pool, filter_searches_all_entries) {

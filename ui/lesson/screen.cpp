@@ -251,7 +251,7 @@ bool Shell::take_lesson_keys() {
 void Shell::draw_lesson_panel(Context& c, const char* id, ImVec2 min, ImVec2 max) {
   const Panel* panel = panel_named(id);
   if (!panel) return;
-  c.compare = panel->live == Dock::None;
+  c.compare = panel->live == Dock::None && panel->compare != Dock::None;
   const char* title = c.compare && *panel->compare_title ? panel->compare_title : panel->title;
   const ImVec2 padding = panel->bare ? ImVec2(px(4), px(4)) : ImVec2(px(12), px(8));
   const ImGuiWindowFlags scroll = panel->wide ? ImGuiWindowFlags_HorizontalScrollbar : 0;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/proposals.h"
 #include "engine/event/timeline/run_slices.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/time/run_times.h"

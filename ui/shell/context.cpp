@@ -8,6 +8,7 @@
 
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/notes.h"
+#include "ui/files/settings.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/figure.h"
 #include "ui/prepare/playhead.h"
@@ -30,6 +31,10 @@ struct TimesOfRuns : PanelState {
 };
 
 }  // namespace
+
+bool Context::marks() const {
+  return settings.marks;
+}
 
 const engine::RunRecord* Context::run() const {
   return timeline.run(selection.run);

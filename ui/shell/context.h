@@ -71,6 +71,8 @@ struct Context {
   double waiting = -1;   // seconds since a model or a run was requested; -1: no request is pending
   const engine::TrainingHistory* training = nullptr;  // the opened training run, or nullptr
 
+  /// Returns true if token cells show their marks.
+  bool marks() const;
   /// Returns the run that the panels of the screen Live show, or nullptr.
   const engine::RunRecord* run() const;
   /// Returns the runs shown side by side: those chosen in Runs, the lanes of the race, or the run of Live.

@@ -407,7 +407,7 @@ void Shell::draw_file_buttons(const Context& c) {
                             : "export a trace, tables or a picture (Ctrl+E)"))
     perform(Action::Export);
   ImGui::SameLine();
-  if (button("Find", false, true, "find a step or a token (/)")) perform(Action::Find);
+  if (button("Find", false, true, "find a step or text (/)")) perform(Action::Find);
   ImGui::SameLine();
   if (button("?", false, true, "keyboard shortcuts")) perform(Action::Help);
 }

@@ -131,7 +131,7 @@ Nodes training(ImGuiID centre, ImVec2 size, Room room) {
           {Dock::Centre, centre}};
 }
 
-// Splits the screen Laboratory.
+// Splits the screen Lab.
 Nodes laboratory(ImGuiID centre, Room room) {
   if (room != Room::Wide) return {{Dock::Centre, centre}};
   const ImGuiID left = split(centre, ImGuiDir_Left, 0.34f);

@@ -1,6 +1,7 @@
 // The sheets above the panels: keys, palette, find, open, export, save, and messages.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <span>
 
 #include <fmt/format.h>
@@ -130,7 +131,7 @@ void Shell::draw_palette() {
   ImGui::End();
 }
 
-// Finds a step by its number, or the next token that contains the text, and moves there.
+// Finds a step by its number, or the next token in which the text begins, and moves there.
 void Shell::find(Context& c, bool backwards) {
   const engine::RunRecord* run = c.run();
   const std::string wanted(find_text_.c_str());
@@ -149,23 +150,29 @@ void Shell::find(Context& c, bool backwards) {
     if (step < static_cast<int>(times.steps.size())) go(step, -1);
     return;
   }
-  const int n = static_cast<int>(run->tokens.size());
-  int from = -1;
-  for (int i = 0; i < n; ++i)
-    if (run->tokens[i].pos == selection_.locked.position) from = i;
-  for (int k = 1; k <= n; ++k) {
-    const int i = ((backwards ? from - k : from + k) % n + n) % n;
-    if (!found_in(c.timeline.name_of(*run, run->tokens[i].id), wanted)) continue;
-    go(run->tokens[i].step, run->tokens[i].pos);
-    find_result_ = fmt::format("token at position {}", run->tokens[i].pos);
+  const std::vector<std::size_t> all = tokens_with(c.timeline, *run, wanted);
+  if (all.empty()) {
+    find_result_ = "no token found";
     return;
   }
-  find_result_ = "no token found";
+  // The next or previous one from the selected token on; around the ends.
+  const auto position = [&](std::size_t token) { return run->tokens[token].pos; };
+  const auto at = selection_.locked.position;
+  auto found = backwards ? std::ranges::lower_bound(all, at, {}, position)
+                         : std::ranges::upper_bound(all, at, {}, position);
+  if (backwards)
+    found = std::prev(found == all.begin() ? all.end() : found);
+  else if (found == all.end())
+    found = all.begin();
+  const engine::TokenRecord& token = run->tokens[*found];
+  go(token.step, token.pos);
+  find_result_ =
+      fmt::format("{} of {}: position {}", found - all.begin() + 1, all.size(), token.pos);
 }
 
 void Shell::draw_find(Context& c) {
   if (begin_sheet("##find", {px(420), px(92)}, overlay_begins_)) {
-    if (text_field("##what", "step number or part of a token", find_text_, overlay_begins_)) {
+    if (text_field("##what", "step number or text", find_text_, overlay_begins_)) {
       find(c, ImGui::GetIO().KeyShift);
       ImGui::SetKeyboardFocusHere(-1);
     }

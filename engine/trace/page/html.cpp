@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/event/drafted_by.h"
 #include "engine/event/recording/recording_format.h"
+#include "engine/event/timeline/repeats.h"
 #include "engine/trace/page/run_figures.h"
 #include "engine/trace/page/template.h"
 
@@ -64,12 +65,16 @@ Json tokens_of(const Timeline& timeline, const RunRecord& run) {
 Json run_data(const Timeline& timeline, const RunRecord& run, bool with_proposals) {
   const RunStarted& s = run.started;
   const RunFigures f = figures_of(timeline, run);
+  const PlaceInSet& place = s.place;
+  const std::string repeat =
+      place.n_repeats > 1 ? fmt::format("{} of {}", place.repeat + 1, place.n_repeats) : "";
   return {{"id", run.id()},
           {"race", s.race},
           {"name", printable(s.decoder)},
           {"model", f.model},
           {"prompt", printable(s.prompt, LineBreaks::Kept)},
           {"prompt_id", printable(s.prompt_id)},
+          {"repeat", repeat},
           {"end", f.end},
           {"tokens_per_step", f.tokens_per_step},
           {"tokens_per_second", f.tokens_per_second},
@@ -78,6 +83,23 @@ Json run_data(const Timeline& timeline, const RunRecord& run, bool with_proposal
           {"identical", f.identical},
           {"tokens", tokens_of(timeline, run)},
           {"steps", steps_of(timeline, run, with_proposals)}};
+}
+
+/// The lanes of repeated races, each with medians and quartiles over its repeats.
+Json repeats_of_all(const Timeline& timeline) {
+  Json lanes = Json::array();
+  for (const RunRecord& run : timeline.runs()) {
+    if (run.started.place.n_repeats == 1 || repeats_of(timeline, run).front() != &run) continue;
+    const RepeatFigures repeated = repeat_figures(timeline, run);
+    lanes.push_back({{"name", printable(run.started.decoder)},
+                     {"model", figures_of(timeline, run).model},
+                     {"prompt_id", printable(run.started.prompt_id)},
+                     {"runs", fmt::format("{} of {}", repeated.n_done, repeated.n_all)},
+                     {"tokens_per_step", spread_text(repeated.tokens_per_step, "{:.2f}")},
+                     {"tokens_per_second", spread_text(repeated.tokens_per_second, "{:.1f}")},
+                     {"speedup", spread_text(repeated.speedup, "{:.2f}x")}});
+  }
+  return lanes;
 }
 
 /// JSON text for a script element. "<" is escaped, because "</script>" would end the element.
@@ -105,7 +127,8 @@ HtmlPage html_page(const Timeline& timeline,
         {"title", "Decoscope recording"},
         {"about", fmt::format("{}, exported by Decoscope {}",
                               counted(std::ssize(timeline.runs()), "run"), program_version())},
-        {"runs", std::move(runs)}};
+        {"runs", std::move(runs)},
+        {"repeats", repeats_of_all(timeline)}};
     page = {kPageBeforeData + for_script(data) + kPageAfterData, with_proposals};
     if (page.text.size() <= options.max_bytes) break;
   }

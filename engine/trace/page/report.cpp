@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/event/recording/recording_format.h"
+#include "engine/event/timeline/repeats.h"
 #include "engine/trace/page/run_figures.h"
 
 namespace engine {
@@ -54,24 +55,55 @@ std::string options_of(const RunStarted& s) {
   return text.empty() ? "none" : text;
 }
 
+std::string heading_of(const std::vector<const RunRecord*>& lanes) {
+  const RunStarted& first = lanes.front()->started;
+  std::string text = first.race ? fmt::format("## Race {}", first.race)
+                                : fmt::format("## Run {}", lanes.front()->id());
+  if (first.place.n_repeats > 1) text += ", requested " + counted(first.place.n_repeats, "time");
+  if (!first.prompt_id.empty()) text += ": " + in_line(first.prompt_id);
+  return text + "\n\n";
+}
+
+// The values of a repeated lane that vary are medians with quartiles, those of any other lane are its own.
+std::string row_of(const Timeline& timeline, const RunRecord& run, std::size_t lane) {
+  RunFigures f = figures_of(timeline, run);
+  std::string n_runs = "1";
+  if (run.started.place.n_repeats > 1) {
+    const RepeatFigures repeated = repeat_figures(timeline, run);
+    f.tokens_per_second = spread_text(repeated.tokens_per_second, "{:.1f}");
+    f.tokens_per_step = spread_text(repeated.tokens_per_step, "{:.2f}");
+    f.speedup = spread_text(repeated.speedup, "{:.2f}x");
+    n_runs = fmt::format("{} of {}", repeated.n_done, repeated.n_all);
+  }
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+                     letter_of(lane), in_line(run.started.decoder), in_line(f.model), n_runs,
+                     run.totals.n_tokens, run.totals.n_steps, f.tokens_per_step,
+                     f.tokens_per_second, f.speedup, f.accepted, f.identical, in_line(f.end));
+}
+
+std::string load_of(const RepeatFigures& repeated) {
+  std::string text =
+      "\nOver the runs that ended by themselves: median (first to third quartile); the other "
+      "columns "
+      "are those of the first run.";
+  if (repeated.stolen_percent >= 0)
+    text += fmt::format(" The hypervisor took {:.1f} % of the processors' time.",
+                        repeated.stolen_percent);
+  if (repeated.load_average >= 0)
+    text += fmt::format(" The load average was {:.1f}.", repeated.load_average);
+  return text + "\n";
+}
+
 std::string part_of(const Timeline& timeline, const std::vector<const RunRecord*>& lanes) {
   const RunStarted& first = lanes.front()->started;
-  std::string text =
-      fmt::format("## {} {}{}\n\nPrompt:\n\n{}Settings: {}.\n\n", first.race ? "Race" : "Run",
-                  first.race ? first.race : lanes.front()->id(),
-                  first.prompt_id.empty() ? "" : ": " + in_line(first.prompt_id),
-                  as_block(first.prompt), settings_of(first));
+  std::string text = heading_of(lanes) + "Prompt:\n\n" + as_block(first.prompt) +
+                     "Settings: " + settings_of(first) + ".\n\n";
   text +=
-      "| lane | decoder | model | tokens | steps | tokens/step | tokens/s | speed-up | accepted | "
-      "as plain decoding | ended by |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | "
-      "--- | --- |\n";
-  for (std::size_t i = 0; i < lanes.size(); i++) {
-    const RunFigures f = figures_of(timeline, *lanes[i]);
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", letter_of(i),
-                        in_line(lanes[i]->started.decoder), in_line(f.model),
-                        lanes[i]->totals.n_tokens, lanes[i]->totals.n_steps, f.tokens_per_step,
-                        f.tokens_per_second, f.speedup, f.accepted, f.identical, in_line(f.end));
-  }
+      "| lane | decoder | model | runs | tokens | steps | tokens/step | tokens/s | speed-up | "
+      "accepted | as plain decoding | ended by |\n| --- | --- | --- | --- | --- | --- | --- | --- "
+      "| --- | --- | --- | --- |\n";
+  for (std::size_t i = 0; i < lanes.size(); i++) text += row_of(timeline, *lanes[i], i);
+  if (first.place.n_repeats > 1) text += load_of(repeat_figures(timeline, *lanes.front()));
   text += "\n";
   for (std::size_t i = 0; i < lanes.size(); i++)
     text += fmt::format("- Options of {}: {}\n", letter_of(i), options_of(lanes[i]->started));
@@ -89,7 +121,8 @@ std::string markdown_report(const Timeline& timeline, const std::function<void()
     const std::uint32_t race = run.started.race;
     const std::vector<const RunRecord*> lanes =
         race ? timeline.race(race) : std::vector<const RunRecord*>{&run};
-    if (lanes.front() != &run) continue;
+    // A repeated race is one part, at the place of its first run.
+    if (lanes.front() != &run || repeats_of(timeline, run).front() != &run) continue;
     if (before_each) before_each();
     text += part_of(timeline, lanes);
   }

@@ -1,5 +1,5 @@
 // A recording as a report in Markdown: for each race or run the prompt, the settings, a table of
-// the lanes, and the text of the first one.
+// the lanes, and the text of the first one. The repeats of a race are one part, with medians.
 #pragma once
 
 #include <functional>

@@ -33,4 +33,10 @@ RunFigures figures_of(const Timeline& timeline, const RunRecord& run) {
                                                               : "yes"};
 }
 
+std::string spread_text(const Spread& spread, const char* format) {
+  if (spread.n == 0) return "-";
+  const auto value = [&](double of) { return fmt::format(fmt::runtime(format), of); };
+  return fmt::format("{} ({} to {})", value(spread.median), value(spread.q1), value(spread.q3));
+}
+
 }  // namespace engine

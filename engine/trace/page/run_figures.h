@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "engine/base/measure/spread.h"
 #include "engine/event/timeline/timeline.h"
 
 namespace engine {
@@ -20,5 +21,8 @@ struct RunFigures {
 
 /// The results of a run.
 RunFigures figures_of(const Timeline& timeline, const RunRecord& run);
+/// Median and quartiles, "1.41x (1.38x to 1.44x)"; "-" without values.
+/// @param format  of a value, for fmt
+std::string spread_text(const Spread& spread, const char* format);
 
 }  // namespace engine

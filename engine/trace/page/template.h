@@ -55,6 +55,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 <p id="words" aria-live="polite"></p>
 <div class="lanes" id="lanes"></div>
 <table id="figures"><caption class="dim">All lanes, at the end of the recording</caption></table>
+<table id="repeats" hidden><caption class="dim">Repeated races: median (first to third quartile) of the runs that ended by themselves</caption></table>
 <p class="dim"><span class="accepted">green</span>: proposed and accepted &#183; <span class="bonus">dotted</span>: the model's own token after accepted ones &#183;
 <span class="approximate">dashed</span>: not verified &#183; below the text: the proposals of the step (<s>struck out</s>: rejected).
 Keys: left and right arrow: steps of the chosen lane; up and down arrow: other lane; Home, End; space: play. All lanes stand at the same own compute.</p>
@@ -158,7 +159,8 @@ function play() {
 
 at("title").textContent = data.title;
 at("about").textContent = data.about;
-races.forEach((lanes, i) => at("race").add(new Option((lanes[0].prompt_id || "run " + lanes[0].id) + ": " + count(lanes.length, "lane"), i)));
+races.forEach((lanes, i) => at("race").add(new Option((lanes[0].prompt_id || "run " + lanes[0].id) + (lanes[0].repeat && ", repeat " + lanes[0].repeat) +
+  ": " + count(lanes.length, "lane"), i)));
 at("race").onchange = () => open(Number(at("race").value));
 at("play").onclick = play;
 at("back").onclick = () => step(-1);
@@ -172,9 +174,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === " " && event.target.tagName !== "BUTTON") keys[" "] = play;
   if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
 });
-const figures = at("figures");
-const row = (cells, tag) => {
-  const line = figures.insertRow();
+const row = (table, cells, tag) => {
+  const line = at(table).insertRow();
   for (const [text, number] of cells) {
     const cell = document.createElement(tag);
     cell.textContent = text;
@@ -182,10 +183,14 @@ const row = (cells, tag) => {
     line.append(cell);
   }
 };
-row([["run"], ["decoder"], ["model"], ["prompt"], ["tokens", 1], ["tokens/step", 1], ["tokens/s", 1], ["speed-up", 1], ["accepted", 1], ["as plain decoding"]], "th");
+row("figures", [["run"], ["decoder"], ["model"], ["prompt"], ["tokens", 1], ["tokens/step", 1], ["tokens/s", 1], ["speed-up", 1], ["accepted", 1], ["as plain decoding"]], "th");
 for (const run of data.runs)
-  row([[run.id], [run.name], [run.model], [run.prompt_id], [run.tokens.length, 1], [run.tokens_per_step, 1], [run.tokens_per_second, 1], [run.speedup, 1],
+  row("figures", [[run.id], [run.name], [run.model], [run.prompt_id], [run.tokens.length, 1], [run.tokens_per_step, 1], [run.tokens_per_second, 1], [run.speedup, 1],
     [run.accepted, 1], [run.identical]], "td");
+at("repeats").hidden = !data.repeats.length;
+row("repeats", [["decoder"], ["model"], ["prompt"], ["runs", 1], ["tokens/step", 1], ["tokens/s", 1], ["speed-up", 1]], "th");
+for (const lane of data.repeats)
+  row("repeats", [[lane.name], [lane.model], [lane.prompt_id], [lane.runs, 1], [lane.tokens_per_step, 1], [lane.tokens_per_second, 1], [lane.speedup, 1]], "td");
 open(0);
 </script>
 </body>

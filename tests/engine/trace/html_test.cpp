@@ -1,6 +1,7 @@
 // The page that plays a recording: its data, and that no token can break out of it.
 #include <variant>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -85,6 +86,54 @@ TEST(MarkdownReport, has_a_row_for_every_lane_and_escapes_text) {
   EXPECT_THAT(report, HasSubstr("| 2.00 |")) << "tokens per step of lookahead";
   EXPECT_THAT(report, HasSubstr("- Options of B: "));
   EXPECT_THAT(report, Not(HasSubstr("## Run")));
+}
+
+// Three repeats of a race of two lanes, whose steps take one, three and two times as long.
+Timeline repeated_race() {
+  std::vector<Event> events{test::model_loaded()};
+  const int factors[] = {1, 3, 2};
+  for (int repeat = 0; repeat < 3; ++repeat)
+    for (const int lane : {0, 1})
+      for (Event event : test::run_events({.run = static_cast<RunId>(2 * repeat + lane + 1),
+                         .decoder = lane ? "lookahead" : "ar",
+                         .race = static_cast<std::uint32_t>(repeat + 1),
+                         .lane = lane})) {
+        if (auto* started = std::get_if<RunStarted>(&event))
+          started->place = {.set = 1, .repeat = repeat, .n_repeats = 3};
+        if (auto* ended = std::get_if<StepEnded>(&event))
+          for (Nanoseconds* part :
+               {&ended->propose, &ended->forward, &ended->verify, &ended->commit})
+            *part *= factors[repeat];
+        events.push_back(event);
+      }
+  return timeline_of(std::move(events));
+}
+
+TEST(MarkdownReport, repeats_of_a_race_are_one_part_with_medians) {
+  const Timeline timeline = repeated_race();
+  const std::string report = markdown_report(timeline);
+  EXPECT_THAT(report, HasSubstr("## Race 1, requested 3 times"));
+  EXPECT_THAT(report, Not(HasSubstr("## Race 2")));
+  const double middle = timeline.run(6)->tokens_per_second();
+  ASSERT_LT(timeline.run(4)->tokens_per_second(), middle);
+  ASSERT_GT(timeline.run(2)->tokens_per_second(), middle);
+  EXPECT_THAT(report, HasSubstr(fmt::format("| {:.1f} ({:.1f} to {:.1f}) |", middle,
+                                            (timeline.run(4)->tokens_per_second() + middle) / 2,
+                                            (timeline.run(2)->tokens_per_second() + middle) / 2)));
+  EXPECT_THAT(report, HasSubstr("| 3 of 3 |"));
+  EXPECT_THAT(report, HasSubstr("median (first to third quartile)"));
+}
+
+TEST(HtmlPage, repeats_have_medians_and_name_their_number) {
+  const Timeline timeline = repeated_race();
+  const json data = data_of(html_page(timeline).text);
+  ASSERT_EQ(data.at("repeats").size(), 2u);
+  EXPECT_EQ(data.at("repeats")[1].at("name"), "lookahead");
+  EXPECT_EQ(data.at("repeats")[1].at("runs"), "3 of 3");
+  EXPECT_THAT(data.at("repeats")[1].at("tokens_per_second").get<std::string>(),
+              ::testing::StartsWith(fmt::format("{:.1f} (", timeline.run(6)->tokens_per_second())));
+  EXPECT_EQ(data.at("runs")[5].at("repeat"), "3 of 3");
+  EXPECT_EQ(data_of(html_page(timeline_of(test::small_stream())).text).at("repeats").size(), 0u);
 }
 
 TEST(HtmlPage, of_nothing_is_a_page) {

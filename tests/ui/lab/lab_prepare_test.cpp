@@ -7,11 +7,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/lab/acceptance.h"
+#include "engine/lab/cost.h"
+#include "engine/lab/what_if.h"
 #include "tests/ui/support/prepared.h"
-#include "ui/prepare/lab/acceptance.h"
-#include "ui/prepare/lab/cost.h"
 #include "ui/prepare/lab/decisions.h"
-#include "ui/prepare/lab/what_if.h"
+#include "ui/prepare/lab/speedup_curve.h"
 
 namespace {
 
@@ -146,7 +147,7 @@ engine::Timeline session() {
 
 TEST(LabAcceptance, counts_by_depth) {
   const engine::Timeline timeline = session();
-  const ui::Acceptance a = ui::acceptance_of(timeline.runs()[1]);
+  const engine::Acceptance a = engine::acceptance_of(timeline.runs()[1]);
   ASSERT_EQ(a.by_depth.size(), 2u);
   EXPECT_EQ(a.by_depth[0].verified, 2);
   EXPECT_EQ(a.by_depth[0].accepted, 1);
@@ -161,7 +162,7 @@ TEST(LabAcceptance, counts_by_depth) {
 
 TEST(LabAcceptance, alpha_is_the_overlap_of_p_and_q) {
   const engine::Timeline timeline = session();
-  const ui::Acceptance a = ui::acceptance_of(timeline.runs()[1]);
+  const engine::Acceptance a = engine::acceptance_of(timeline.runs()[1]);
   // The two tokens of the first step have min(1, p / q) 0.8 and 0.9.
   EXPECT_EQ(a.alpha.n, 2);
   EXPECT_NEAR(a.by_depth[1].alpha.mean(), 0.9, 1e-6);
@@ -175,10 +176,10 @@ TEST(LabAcceptance, alpha_is_the_overlap_of_p_and_q) {
 }
 
 TEST(LabAcceptance, expected_tokens_follow_the_geometric_formula) {
-  EXPECT_DOUBLE_EQ(ui::expected_tokens(0.5, 0), 1);
-  EXPECT_DOUBLE_EQ(ui::expected_tokens(0.5, 2), 1.75);
-  EXPECT_DOUBLE_EQ(ui::expected_tokens(0, 5), 1);
-  EXPECT_DOUBLE_EQ(ui::expected_tokens(1, 3), 4);
+  EXPECT_DOUBLE_EQ(engine::expected_tokens(0.5, 0), 1);
+  EXPECT_DOUBLE_EQ(engine::expected_tokens(0.5, 2), 1.75);
+  EXPECT_DOUBLE_EQ(engine::expected_tokens(0, 5), 1);
+  EXPECT_DOUBLE_EQ(engine::expected_tokens(1, 3), 4);
 }
 
 TEST(LabAcceptance, a_tree_uses_the_reached_depths) {
@@ -190,7 +191,7 @@ TEST(LabAcceptance, a_tree_uses_the_reached_depths) {
           {3, 1, RowFate::Unused, {RowTag::Kind::Draft, 2, 0}}},
          {2, 3}, {});
   const engine::Timeline timeline = timeline_of(s.events);
-  const ui::Acceptance a = ui::acceptance_of(timeline.runs()[0]);
+  const engine::Acceptance a = engine::acceptance_of(timeline.runs()[0]);
   EXPECT_FALSE(a.is_chain);
   EXPECT_EQ(a.verified, 2);
   EXPECT_EQ(a.accepted, 1);
@@ -211,7 +212,7 @@ TEST(LabAcceptance, tasks_join_runs_of_one_method) {
   run(4, "sql/1/test/6", "8", RowFate::Accepted);
   run(5, "prompt", "2", RowFate::Accepted);
   const engine::Timeline timeline = timeline_of(s.events);
-  const auto tasks = ui::acceptance_by_task(timeline, timeline.runs()[0]);
+  const auto tasks = engine::acceptance_by_task(timeline, timeline.runs()[0]);
   ASSERT_EQ(tasks.size(), 2u);
   EXPECT_EQ(tasks[0].task, "arith");
   EXPECT_EQ(tasks[0].n_runs, 2);
@@ -223,7 +224,7 @@ TEST(LabAcceptance, tasks_join_runs_of_one_method) {
 
 TEST(LabAcceptance, lost_tokens_have_their_context) {
   const engine::Timeline timeline = session();
-  const auto lost = ui::lost_tokens(timeline, timeline.runs()[1]);
+  const auto lost = engine::lost_tokens(timeline, timeline.runs()[1]);
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_EQ(lost[0].proposed_text, " e");
   EXPECT_EQ(lost[0].instead_text, " d");
@@ -236,13 +237,14 @@ TEST(LabAcceptance, lost_tokens_have_their_context) {
 TEST(LabCost, parts_sum_to_the_time_of_a_step) {
   const engine::Timeline timeline = session();
   const engine::RunRecord& run = timeline.runs()[1];
-  const ui::SpeedAccount account = ui::speed_account(timeline, run, ui::acceptance_of(run));
+  const engine::SpeedAccount account =
+      engine::speed_account(timeline, run, engine::acceptance_of(run));
   EXPECT_EQ(account.why, "");
   EXPECT_EQ(account.baseline, 1u);
   EXPECT_DOUBLE_EQ(account.plain_ms, 10);
   EXPECT_DOUBLE_EQ(account.step_ms, 17);
   std::vector<double> ms;
-  for (const ui::SpeedPart& part : account.parts) ms.push_back(part.ms);
+  for (const engine::SpeedPart& part : account.parts) ms.push_back(part.ms);
   // Of two further rows in a step one is accepted, so half of their 2 ms is waste.
   EXPECT_THAT(ms, ElementsAre(0, 4, 1, 1, 1));
   EXPECT_NEAR(account.parts[0].speedup, 2.5725, 1e-5);
@@ -260,7 +262,7 @@ TEST(LabCost, runs_without_a_baseline_say_why) {
   engine::Timeline timeline = timeline_of(s.events);
   const auto why = [&](std::size_t run) {
     const engine::RunRecord& record = timeline.runs()[run];
-    return ui::speed_account(timeline, record, ui::acceptance_of(record)).why;
+    return engine::speed_account(timeline, record, engine::acceptance_of(record)).why;
   };
   EXPECT_EQ(why(0), "") << "the order of the runs does not matter";
   EXPECT_THAT(why(1), testing::HasSubstr("plain decoding"));
@@ -270,19 +272,21 @@ TEST(LabCost, runs_without_a_baseline_say_why) {
 
 TEST(LabCost, recorded_rows_follow_a_line) {
   const engine::Timeline timeline = session();
-  const ui::RowCurve curve = ui::row_curve(ui::RowCost::Recorded, timeline, timeline.runs()[1]);
+  const engine::RowCurve curve =
+      engine::row_curve(engine::RowCost::Recorded, timeline, timeline.runs()[1]);
   // 10 ms for one row and 12 ms for three.
   EXPECT_NEAR(curve.at(1), 1, 1e-9);
   EXPECT_NEAR(curve.at(2), 1.1, 1e-9);
   EXPECT_NEAR(curve.at(5), 1.4, 1e-9);
-  EXPECT_EQ(ui::row_curve(ui::RowCost::Free, timeline, timeline.runs()[1]).at(100), 1);
+  EXPECT_EQ(engine::row_curve(engine::RowCost::Free, timeline, timeline.runs()[1]).at(100), 1);
 }
 
 TEST(LabCost, rows_of_an_h100_are_those_of_the_measurement) {
   std::ifstream in(DECOSCOPE_SOURCE_DIR "/docs/measurements/gpu/h100_80gb_hbm3_27_november.json");
   const nlohmann::json rows = nlohmann::json::parse(in)["second_call"]["model"]["rows"];
   const engine::Timeline timeline = session();
-  const ui::RowCurve curve = ui::row_curve(ui::RowCost::H100, timeline, timeline.runs()[1]);
+  const engine::RowCurve curve =
+      engine::row_curve(engine::RowCost::H100, timeline, timeline.runs()[1]);
   ASSERT_EQ(curve.points.size(), rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(curve.points[i].first, rows[i]["rows"]);
@@ -293,10 +297,10 @@ TEST(LabCost, rows_of_an_h100_are_those_of_the_measurement) {
 
 TEST(LabWhatIf, recorded_sizes_give_the_measured_speedup) {
   const engine::Timeline timeline = session();
-  const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
+  const engine::RecordedShape shape = engine::recorded_shape(timeline, timeline.runs()[1]);
   EXPECT_EQ(shape.why, "");
-  EXPECT_EQ(shape.recorded, (ui::WhatIfSizes{.depth = 2, .width = 1, .nodes = 2, .window = 0}));
-  const ui::WhatIf result = ui::what_if(shape, shape.recorded, ui::RowCost::Recorded);
+  EXPECT_EQ(shape.recorded, (engine::WhatIfSizes{.depth = 2, .width = 1, .nodes = 2, .window = 0}));
+  const engine::WhatIf result = engine::what_if(shape, shape.recorded, engine::RowCost::Recorded);
   EXPECT_DOUBLE_EQ(result.tokens, 2);
   EXPECT_DOUBLE_EQ(result.rows, 3);
   EXPECT_NEAR(result.ms, 17, 1e-9);
@@ -305,28 +309,28 @@ TEST(LabWhatIf, recorded_sizes_give_the_measured_speedup) {
 
 TEST(LabWhatIf, another_depth_changes_tokens_rows_and_draft) {
   const engine::Timeline timeline = session();
-  const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
-  const auto at = [&](int depth, ui::RowCost cost) {
-    ui::WhatIfSizes sizes = shape.recorded;
+  const engine::RecordedShape shape = engine::recorded_shape(timeline, timeline.runs()[1]);
+  const auto at = [&](int depth, engine::RowCost cost) {
+    engine::WhatIfSizes sizes = shape.recorded;
     sizes.depth = depth;
-    return ui::what_if(shape, sizes, cost);
+    return engine::what_if(shape, sizes, cost);
   };
   // Depth 1: 2 and 1 tokens, 11 ms for two rows, one draft forward.
-  EXPECT_DOUBLE_EQ(at(1, ui::RowCost::Recorded).tokens, 1.5);
-  EXPECT_NEAR(at(1, ui::RowCost::Recorded).ms, 11 + 2 + 1, 1e-9);
-  EXPECT_NEAR(at(0, ui::RowCost::Recorded).speedup, 10.0 / 11, 1e-9);
-  EXPECT_NEAR(at(2, ui::RowCost::Free).speedup, 2 * 10.0 / 15, 1e-9);
+  EXPECT_DOUBLE_EQ(at(1, engine::RowCost::Recorded).tokens, 1.5);
+  EXPECT_NEAR(at(1, engine::RowCost::Recorded).ms, 11 + 2 + 1, 1e-9);
+  EXPECT_NEAR(at(0, engine::RowCost::Recorded).speedup, 10.0 / 11, 1e-9);
+  EXPECT_NEAR(at(2, engine::RowCost::Free).speedup, 2 * 10.0 / 15, 1e-9);
   // Depth 3: after the first step's two acceptances a third follows with the mean acceptance, 2 of 3.
-  EXPECT_NEAR(at(3, ui::RowCost::Recorded).tokens, (3 + 2.0 / 3 + 1) / 2, 1e-9);
-  EXPECT_NEAR(at(3, ui::RowCost::Recorded).ms, 13 + 6 + 1, 1e-9);
-  EXPECT_EQ(ui::largest(shape, ui::Knob::Width), 0) << "a chain has no width";
+  EXPECT_NEAR(at(3, engine::RowCost::Recorded).tokens, (3 + 2.0 / 3 + 1) / 2, 1e-9);
+  EXPECT_NEAR(at(3, engine::RowCost::Recorded).ms, 13 + 6 + 1, 1e-9);
+  EXPECT_EQ(engine::largest(shape, engine::Knob::Width), 0) << "a chain has no width";
 }
 
 TEST(LabWhatIf, curve_says_where_it_falls_below_one) {
   const engine::Timeline timeline = session();
-  const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
+  const engine::RecordedShape shape = engine::recorded_shape(timeline, timeline.runs()[1]);
   const ui::Curve curve =
-      ui::speedup_over(shape, ui::Knob::Depth, shape.recorded, ui::RowCost::Recorded);
+      ui::speedup_over(shape, engine::Knob::Depth, shape.recorded, engine::RowCost::Recorded);
   ASSERT_EQ(curve.x.size(), 17u);
   EXPECT_EQ(curve.x[2], 2);
   EXPECT_NEAR(curve.y[2], 40.0 / 34, 1e-9);
@@ -351,16 +355,16 @@ TEST(LabWhatIf, a_narrow_tree_leaves_rows_out) {
   s.step(2, 1, {{5, 0, RowFate::Rejected}}, {1}, {});
   s.end(2, 2);
   const engine::Timeline timeline = timeline_of(s.events);
-  const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
-  EXPECT_EQ(shape.recorded, (ui::WhatIfSizes{.depth = 2, .width = 2, .nodes = 4, .window = 0}));
-  ui::WhatIfSizes sizes = shape.recorded;
+  const engine::RecordedShape shape = engine::recorded_shape(timeline, timeline.runs()[1]);
+  EXPECT_EQ(shape.recorded, (engine::WhatIfSizes{.depth = 2, .width = 2, .nodes = 4, .window = 0}));
+  engine::WhatIfSizes sizes = shape.recorded;
   sizes.width = 1;  // rows 1 and 4 are left
-  EXPECT_DOUBLE_EQ(ui::what_if(shape, sizes, ui::RowCost::Free).tokens, 1);
-  EXPECT_DOUBLE_EQ(ui::what_if(shape, sizes, ui::RowCost::Free).rows, (3 + 2) / 2.0);
+  EXPECT_DOUBLE_EQ(engine::what_if(shape, sizes, engine::RowCost::Free).tokens, 1);
+  EXPECT_DOUBLE_EQ(engine::what_if(shape, sizes, engine::RowCost::Free).rows, (3 + 2) / 2.0);
   sizes = shape.recorded;
   sizes.nodes = 2;  // the accepted child is cut
-  EXPECT_DOUBLE_EQ(ui::what_if(shape, sizes, ui::RowCost::Free).tokens, (2 + 1) / 2.0);
-  EXPECT_EQ(ui::largest(shape, ui::Knob::Depth), 2) << "trees are not continued";
+  EXPECT_DOUBLE_EQ(engine::what_if(shape, sizes, engine::RowCost::Free).tokens, (2 + 1) / 2.0);
+  EXPECT_EQ(engine::largest(shape, engine::Knob::Depth), 2) << "trees are not continued";
 }
 
 TEST(LabWhatIf, window_columns_scale_their_rows) {
@@ -375,12 +379,12 @@ TEST(LabWhatIf, window_columns_scale_their_rows) {
   s.step(2, 0, rows, {1, 2}, {});
   s.end(2, 1);
   const engine::Timeline timeline = timeline_of(s.events);
-  const ui::RecordedShape shape = ui::recorded_shape(timeline, timeline.runs()[1]);
+  const engine::RecordedShape shape = engine::recorded_shape(timeline, timeline.runs()[1]);
   EXPECT_EQ(shape.recorded.window, 3);
-  ui::WhatIfSizes sizes = shape.recorded;
+  engine::WhatIfSizes sizes = shape.recorded;
   sizes.window = 1;
-  EXPECT_DOUBLE_EQ(ui::what_if(shape, sizes, ui::RowCost::Free).rows, 1 + 2 + 1);
-  EXPECT_EQ(ui::largest(shape, ui::Knob::Window), 6);
+  EXPECT_DOUBLE_EQ(engine::what_if(shape, sizes, engine::RowCost::Free).rows, 1 + 2 + 1);
+  EXPECT_EQ(engine::largest(shape, engine::Knob::Window), 6);
 }
 
 TEST(LabDecisions, curves_have_expected_and_measured_values) {

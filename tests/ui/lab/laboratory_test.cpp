@@ -1,4 +1,4 @@
-// The screen Laboratory on bundled recordings: its figures, its controls, and its layout at several sizes.
+// The screen Lab on bundled recordings: its figures, its controls, and its layout at several sizes.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline/simulated_schedule.h"
+#include "engine/lab/acceptance.h"
+#include "engine/lab/cost.h"
 #include "tests/support/work_time.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
@@ -18,8 +20,6 @@
 #include "tests/ui/support/waiting.h"
 #include "ui/panels/lab/what_if.h"
 #include "ui/panels/time/schedule.h"
-#include "ui/prepare/lab/acceptance.h"
-#include "ui/prepare/lab/cost.h"
 #include "ui/shell/window.h"
 
 namespace {
@@ -35,7 +35,7 @@ const std::string kDraft = DECOSCOPE_SOURCE_DIR "/assets/lessons/2_draft_and_ver
 const std::string kRejection = DECOSCOPE_SOURCE_DIR "/assets/lessons/3_why_nothing_is_lost.pdrun";
 const std::string kLookahead = DECOSCOPE_SOURCE_DIR "/assets/lessons/6_lookahead.pdrun";
 
-// Opens a recording on the screen Laboratory and selects a run.
+// Opens a recording on the screen Lab and selects a run.
 void open_in_lab(DrawnWindow& window, const std::string& path, engine::RunId run) {
   window.shell.open(path);
   const auto is_read = [&] {
@@ -63,8 +63,8 @@ TEST(Laboratory, acceptance_shows_the_computed_figures) {
   DrawnWindow window;
   open_in_lab(window, kDraft, 2);
   const engine::Timeline& timeline = window.shell.session().shown().timeline;
-  const ui::Acceptance a = ui::acceptance_of(run_in(window, 2));
-  const ui::SpeedAccount account = ui::speed_account(timeline, run_in(window, 2), a);
+  const engine::Acceptance a = engine::acceptance_of(run_in(window, 2));
+  const engine::SpeedAccount account = engine::speed_account(timeline, run_in(window, 2), a);
   ASSERT_GT(a.verified, 20);
   ASSERT_GT(account.measured, 1);
   const std::string said = window.said();
@@ -81,7 +81,7 @@ TEST(Laboratory, acceptance_shows_the_computed_figures) {
 TEST(Laboratory, rejection_sampling_has_alpha) {
   DrawnWindow window;
   open_in_lab(window, kRejection, 1);
-  const ui::Acceptance a = ui::acceptance_of(run_in(window, 1));
+  const engine::Acceptance a = engine::acceptance_of(run_in(window, 1));
   EXPECT_EQ(a.alpha.n, a.verified) << "every proposal of a chain is drawn from q";
   EXPECT_GT(a.alpha.n_bounded, 5);
   EXPECT_LE(a.alpha.low(), a.alpha.high());
@@ -93,10 +93,10 @@ TEST(Laboratory, rejection_sampling_has_alpha) {
 TEST(Laboratory, lost_tokens_are_listed) {
   DrawnWindow window;
   open_in_lab(window, kDraft, 2);
-  const auto lost = ui::lost_tokens(window.shell.session().shown().timeline, run_in(window, 2));
+  const auto lost = engine::lost_tokens(window.shell.session().shown().timeline, run_in(window, 2));
   ASSERT_FALSE(lost.empty());
   int n = 0;
-  for (const ui::LostToken& token : lost) n += token.n;
+  for (const engine::LostToken& token : lost) n += token.n;
   EXPECT_EQ(n, run_in(window, 2).totals.n_rejected) << "every rejection of a chain is listed";
   EXPECT_THAT(window.said(), HasSubstr(fmt::format("| \"{}\" | \"{}\" | \"{}\" | {} | {} |",
                                                    lost[0].proposed_text, lost[0].instead_text,

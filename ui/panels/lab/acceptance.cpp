@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "engine/lab/acceptance.h"
+#include "engine/lab/cost.h"
 #include "ui/panels/lab/lab_data.h"
-#include "ui/prepare/lab/acceptance.h"
-#include "ui/prepare/lab/cost.h"
 #include "ui/prepare/time/curves.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
@@ -23,7 +23,7 @@ struct AcceptanceView : PanelState {
   void document_changed() override { depth = {}; }
 };
 
-std::string bounds_words(const Alpha& alpha) {
+std::string bounds_words(const engine::Alpha& alpha) {
   if (alpha.n == 0) return "no p and q recorded; runs with sampling=rejection have them";
   std::string text = fmt::format("{} tokens", alpha.n);
   if (alpha.n_bounded > 0)
@@ -79,7 +79,7 @@ void figures(const Acceptance& a, const SpeedAccount& account) {
 void by_depth(Context& context, const Acceptance& acceptance) {
   std::vector<Curve> curves{{"accepted / verified", {}, {}}, {"alpha", {}, {}}};
   for (std::size_t i = 0; i < acceptance.by_depth.size(); ++i) {
-    const DepthAcceptance& at = acceptance.by_depth[i];
+    const engine::DepthAcceptance& at = acceptance.by_depth[i];
     const double depth = static_cast<double>(i) + 1;
     if (at.verified > 0) {
       curves[0].x.push_back(depth);
@@ -133,7 +133,7 @@ void account_table(const SpeedAccount& account) {
   small_label(fmt::format("from a plain step ({:.3g} ms) to this run's ({:.3g} ms)",
                           account.plain_ms, account.step_ms));
   if (!begin_table("account", {"part", "ms / step", "speed-up"})) return;
-  for (const SpeedPart& part : account.parts)
+  for (const engine::SpeedPart& part : account.parts)
     part_row(part.name, part.ms, part.speedup, theme().text);
   part_row("measured", 0, account.measured, theme().bright);
   ImGui::EndTable();

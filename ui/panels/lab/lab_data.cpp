@@ -7,10 +7,10 @@
 #include <imgui.h>
 
 #include "engine/event/timeline/timeline.h"
-#include "ui/prepare/lab/acceptance.h"
-#include "ui/prepare/lab/cost.h"
+#include "engine/lab/acceptance.h"
+#include "engine/lab/cost.h"
+#include "engine/lab/what_if.h"
 #include "ui/prepare/lab/decisions.h"
-#include "ui/prepare/lab/what_if.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"

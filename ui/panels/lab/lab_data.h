@@ -1,4 +1,4 @@
-// The data of the screen Laboratory, prepared from the selected run when a panel first asks for it. While events arrive without pause, it is
+// The data of the screen Lab, prepared from the selected run when a panel first asks for it. While events arrive without pause, it is
 // older than the timeline by a tenth at most. All functions that return data require a run.
 #pragma once
 
@@ -6,16 +6,24 @@
 #include <string>
 #include <vector>
 
-namespace ui {
-
+namespace engine {
 struct Acceptance;
-struct Context;
-struct Decisions;
 struct LostToken;
-struct Panel;
 struct RecordedShape;
 struct SpeedAccount;
 struct TaskAcceptance;
+}  // namespace engine
+
+namespace ui {
+
+struct Context;
+struct Decisions;
+struct Panel;
+using engine::Acceptance;
+using engine::LostToken;
+using engine::RecordedShape;
+using engine::SpeedAccount;
+using engine::TaskAcceptance;
 
 /// Returns the version of the data below; it changes when they are prepared again, also for another run.
 std::uint64_t lab_version(Context& context);

@@ -6,8 +6,8 @@
 #include <imgui.h>
 
 #include "engine/event/timeline/timeline.h"
+#include "engine/lab/acceptance.h"
 #include "ui/panels/lab/lab_data.h"
-#include "ui/prepare/lab/acceptance.h"
 #include "ui/prepare/tokens/line_feeds.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"

@@ -10,6 +10,7 @@
 #include "ui/panels/lab/lab_data.h"
 #include "ui/panels/time/schedule.h"
 #include "ui/panels/time/simulation_settings.h"
+#include "ui/prepare/lab/speedup_curve.h"
 #include "ui/prepare/time/simulation.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/context.h"

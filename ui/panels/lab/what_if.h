@@ -4,11 +4,20 @@
 #include <cstdint>
 #include <vector>
 
-#include "ui/prepare/lab/what_if.h"
+#include "engine/lab/what_if.h"
+#include "ui/prepare/time/curves.h"
 #include "ui/shell/panel_state.h"
 #include "ui/widgets/chart.h"
 
 namespace ui {
+
+using engine::kKnobs;
+using engine::Knob;
+using engine::kRowCosts;
+using engine::RecordedShape;
+using engine::RowCost;
+using engine::WhatIf;
+using engine::WhatIfSizes;
 
 /// The user's choices.
 struct WhatIfView : PanelState {

@@ -165,7 +165,7 @@ void draw_repeats(Context& context, const std::vector<std::string>& letters) {
   small_label(repeat_words(*first));
   std::vector<Row> rows;
   for (const RepeatFigures& lane : lanes) {
-    const std::vector<Figure> figures = figures_of(lane);
+    const std::vector<Figure> figures = ui::figures_of(lane);
     const engine::Spread spreads[] = {lane.tokens_per_second, lane.step_ms, lane.tokens_per_step,
                                       lane.speedup};
     for (std::size_t i = 0; i < std::size(spreads); ++i) {
@@ -181,7 +181,7 @@ void draw_repeats(Context& context, const std::vector<std::string>& letters) {
   draw_table("repeats", letters, rows);
   // The lanes take turns, so they share the load.
   wrapped("Machine: " + load_words(*first), theme().dim);
-  if (ImGui::IsItemHovered()) tooltip(figures_of(*first).back().formula);
+  if (ImGui::IsItemHovered()) tooltip(ui::figures_of(*first).back().formula);
 }
 
 void draw_difference(Context& context) {

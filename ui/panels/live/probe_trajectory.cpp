@@ -6,7 +6,6 @@
 
 #include "engine/base/text.h"
 #include "engine/event/recording/training_history.h"
-#include "ui/files/settings.h"
 #include "ui/panels/live/block_grid.h"
 #include "ui/panels/live/trajectory.h"
 #include "ui/panels/results/training.h"
@@ -127,7 +126,7 @@ void over_training(Context& context, std::size_t probe) {
 void blocks_part(Context& context, const engine::ProbeTrajectory& probe) {
   const engine::TrainingHistory& history = *context.training;
   GridCells cells{.text = [&history](engine::TokenId id) { return piece_text(history, id); }};
-  cells.marks = context.settings.marks;
+  cells.marks = context.marks();
   ImGui::BeginChild("blocks", {0, 0}, ImGuiChildFlags_None, ImGuiWindowFlags_HorizontalScrollbar);
   small_label("unseen prompt");
   wrapped(engine::printable(probe.prompt), theme().text);

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/proposals.h"
 #include "engine/event/timeline/timeline.h"
-#include "ui/files/settings.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
-#include "ui/prepare/tokens/token_tree.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
 
@@ -34,14 +33,15 @@ void row_cell(Context& context,
       facts += "\n" + row_origin(run, step, row);
     if (const std::string seen = source ? seen_words(*source) : ""; !seen.empty())
       facts += "\nfollowed there " + seen;
-    const float q = value_at(step.drafted.q, row), p = value_at(step.verified.p, row);
+    const float q = engine::value_at(step.drafted.q, row),
+                p = engine::value_at(step.verified.p, row);
     if (q >= 0 && row > 0) facts += fmt::format("\nq {:.3f}", q);
     if (p >= 0) facts += fmt::format("\np {:.3f}", p);
     tooltip(facts);
   }
   ImGui::PopID();
   CellFlags flags;
-  flags.marks = context.settings.marks;
+  flags.marks = context.marks();
   flags.dim = mean == Mean::Prefix;
   flags.lit = context.selection.lights_row(run.id(), place.step, row);
   flags.locked = context.selection.locked == place;

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "engine/event/timeline/timeline.h"
-#include "ui/files/settings.h"
 #include "ui/prepare/playhead.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
@@ -241,7 +240,7 @@ void draw_cell(Context& context,
                       (context.selection.shown().position < 0 &&
                        context.selection.lights_step(run.id(), cell.step)));
   flags.locked = own && context.selection.locks_position(run.id(), cell.position);
-  flags.marks = context.settings.marks && max.x - min.x > px(12);
+  flags.marks = context.marks() && max.x - min.x > px(12);
   flags.diverged = diverges_at(run, cell, divergence);
   if (cell.mean == Mean::Accepted) flags.origin = cell.origin;
   const auto lens = lens_colour(context, run, cell, top_cost, newest);

@@ -7,7 +7,6 @@
 
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
-#include "ui/files/settings.h"
 #include "ui/panels/live/block_grid.h"
 #include "ui/panels/live/row_cell.h"
 #include "ui/prepare/run_traits.h"
@@ -137,7 +136,7 @@ GridCells cells_of(Context& context, const engine::RunRecord& run) {
     flags.lit = context.selection.lights_position(here.run, position);
     flags.locked = locked.run == here.run && locked.position == position && locked.step == row.step;
   };
-  cells.marks = context.settings.marks;
+  cells.marks = context.marks();
   return cells;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/proposals.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/live/row_cell.h"
 #include "ui/panels/step/shown_step.h"

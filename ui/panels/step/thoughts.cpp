@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "engine/event/timeline/timeline.h"
-#include "ui/files/settings.h"
 #include "ui/panels/live/in_view.h"
 #include "ui/prepare/thought_tree.h"
 #include "ui/shell/context.h"
@@ -274,7 +273,7 @@ void value_and_result(Context& context,
                       const ThoughtBox& box) {
   if (box.kind == Kind::Question) return;
   result_chip(list, {max.x - px(7) - px(kResultChip), max.y - px(7) - px(kResultChip)}, box.mean,
-              context.settings.marks);
+              context.marks());
   if (box.kind == Kind::Answer) return;
   const std::string value = value_words(search.thoughts[static_cast<std::size_t>(box.thought)]);
   ImGui::PushFont(fonts().bold, kTextSize);

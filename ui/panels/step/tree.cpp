@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "engine/event/timeline/timeline.h"
-#include "ui/files/settings.h"
 #include "ui/panels/live/in_view.h"
 #include "ui/panels/live/row_cell.h"
 #include "ui/panels/step/shown_step.h"
@@ -117,7 +116,7 @@ void bonus_cell(Context& context,
         fmt::format("{}\n{} \xC2\xB7 position {}", text, meaning_of(Mean::Bonus), place.position));
   }
   CellFlags flags;
-  flags.marks = context.settings.marks;
+  flags.marks = context.marks();
   flags.lit = context.selection.lights_position(run.id(), place.position);
   flags.locked = context.selection.locked == place;
   token_cell(ImGui::GetWindowDrawList(), min, max, text, Mean::Bonus, flags);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/event/timeline/proposals.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
 #include "ui/prepare/tokens/row_origin.h"
@@ -154,7 +155,7 @@ void add_token_rows(PlaceFacts& facts,
 // Adds q and p of a proposal.
 void add_probabilities(PlaceFacts& facts, const engine::StepRecord& step, int row) {
   if (!is_proposal(step.drafted.tree.tag[row].kind)) return;
-  const float q = value_at(step.drafted.q, row), p = value_at(step.verified.p, row);
+  const float q = engine::value_at(step.drafted.q, row), p = engine::value_at(step.verified.p, row);
   if (q >= 0) facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", q));
   if (p >= 0) facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", p));
   if (q > 0 && p >= 0)
@@ -200,7 +201,7 @@ void add_row_rows(PlaceFacts& facts,
         fmt::format("{:.3f}, {}", u, u < keep ? "below: accepted" : "not below: rejected"));
   }
   add_probabilities(facts, step, row);
-  if (const float score = value_at(step.verified.probe, row); score >= 0)
+  if (const float score = engine::value_at(step.verified.probe, row); score >= 0)
     facts.rows.emplace_back("probe's attention", probe_words(score));
   facts.rows.emplace_back(
       "parent row", tree.parent[row] < 0 ? "the prefix" : fmt::format("{}", tree.parent[row]));
@@ -254,7 +255,7 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
     add_token_rows(facts, run, *token, step ? &*step : nullptr);
     if (const int row = step ? row_of(*step, *token) : -1; row >= 0 && !step->drafted.q.empty())
       facts.rows.emplace_back("q (proposal)",
-                              fmt::format("{:.3f}", value_at(step->drafted.q, row)));
+                              fmt::format("{:.3f}", engine::value_at(step->drafted.q, row)));
   } else if (place.position >= 0 && place.row < 0 &&
              place.position < static_cast<int>(run.started.prompt_tokens.size())) {
     facts.token = run.started.prompt_tokens[place.position];

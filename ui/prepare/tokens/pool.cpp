@@ -1,6 +1,7 @@
 #include "ui/prepare/tokens/pool.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/search.h"
@@ -17,6 +18,37 @@ int child_of(const engine::TokenTree& tree, int parent, engine::TokenId token) {
         tree.tag[row].kind == RowTag::Kind::Guess)
       return row;
   return -1;
+}
+
+void apply(PoolEntries& entries, const engine::PoolChanged& change) {
+  for (const engine::PoolNgram& n : change.evicted) entries.erase({n.first, n.rest});
+  for (const engine::PoolNgram& n : change.added) entries[{n.first, n.rest}].ngram = n;
+  for (const engine::PoolNgram& n : change.tried) {
+    const auto found = entries.find({n.first, n.rest});
+    if (found == entries.end()) continue;
+    if (n.n_hits > found->second.ngram.n_hits) found->second.last_hit = change.step;
+    found->second.ngram = n;
+    found->second.last_tried = change.step;
+  }
+}
+
+// Keeps a copy of the entries. When there are too many, every second one is dropped.
+void save(PoolState& pool) {
+  constexpr std::size_t kMost = 16;
+  pool.saved.try_emplace(pool.n_steps, pool.entries);
+  if (pool.saved.size() <= kMost) return;
+  pool.saved_every *= 2;
+  std::erase_if(pool.saved, [&](const auto& one) { return one.first % pool.saved_every != 0; });
+}
+
+// Continues from the last copy before `n_steps`, unless the entries are nearer to it already.
+void begin_near(PoolState& pool, std::size_t n_steps) {
+  const auto after = pool.saved.upper_bound(n_steps);
+  const auto nearest = after == pool.saved.begin() ? pool.saved.end() : std::prev(after);
+  const std::size_t from = nearest == pool.saved.end() ? 0 : nearest->first;
+  if (pool.n_steps <= n_steps && from <= pool.n_steps) return;
+  pool.n_steps = from;
+  pool.entries = from == 0 ? PoolEntries{} : nearest->second;
 }
 
 }  // namespace
@@ -87,32 +119,25 @@ std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolN
 
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps) {
   n_steps = std::min(n_steps, run.steps.size());
-  if (pool.run != run.id() || n_steps < pool.n_steps) {
+  if (pool.run != run.id()) {
     pool = PoolState{};
     pool.run = run.id();
   }
   if (pool.n_steps == n_steps) return;
   pool.rows = {};
-  // The last sizes that were reported.
-  for (std::size_t i = n_steps; i > pool.n_steps; --i) {
+  begin_near(pool, n_steps);
+  pool.n_keys = pool.n_ngrams = 0;
+  for (std::size_t i = n_steps; i > 0; --i) {  // the last sizes that were reported
     if (!run.steps.head(i - 1).has_pool) continue;
     const engine::StepRecord step = run.steps[i - 1];
     pool.n_keys = step.pool->n_keys;
     pool.n_ngrams = step.pool->n_ngrams;
     break;
   }
-  for (; pool.n_steps < n_steps; ++pool.n_steps) {
-    const std::optional<engine::PoolChanged> change = run.steps.pool_lists(pool.n_steps);
-    if (!change) continue;
-    for (const engine::PoolNgram& n : change->evicted) pool.entries.erase({n.first, n.rest});
-    for (const engine::PoolNgram& n : change->added) pool.entries[{n.first, n.rest}].ngram = n;
-    for (const engine::PoolNgram& n : change->tried) {
-      const auto found = pool.entries.find({n.first, n.rest});
-      if (found == pool.entries.end()) continue;
-      if (n.n_hits > found->second.ngram.n_hits) found->second.last_hit = change->step;
-      found->second.ngram = n;
-      found->second.last_tried = change->step;
-    }
+  while (pool.n_steps < n_steps) {
+    if (const auto change = run.steps.pool_lists(pool.n_steps)) apply(pool.entries, *change);
+    ++pool.n_steps;
+    if (pool.n_steps % pool.saved_every == 0) save(pool);
   }
 }
 

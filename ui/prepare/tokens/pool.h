@@ -43,12 +43,19 @@ std::vector<CopiedPath> copied_paths(const engine::StepRecord& step);
 /// n-gram was read from the text.
 std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram);
 
+/// The n-grams of a pool, by their first token and the others.
+using PoolEntries = std::map<std::pair<engine::TokenId, std::vector<engine::TokenId>>, PoolEntry>;
+
 /// The pool after a number of steps; advance() updates it.
 struct PoolState {
   engine::RunId run = 0;
   std::size_t n_steps = 0;
-  std::map<std::pair<engine::TokenId, std::vector<engine::TokenId>>, PoolEntry> entries;
+  PoolEntries entries;
   int n_keys = 0, n_ngrams = 0;  // sizes that the decoder reported last
+
+  /// Copies of the entries, by number of steps, so that a jump back does not begin with step 0.
+  std::map<std::size_t, PoolEntries> saved;
+  std::size_t saved_every = 256;  // steps between two copies
 
   /// The last result of rows_in_view().
   struct Rows {
@@ -61,8 +68,7 @@ struct PoolState {
     std::map<engine::TokenId, int> n_by_first;
   } rows;
 };
-/// Updates the pool to `n_steps` steps of the run. Starts again from an empty pool if `n_steps` has
-/// decreased or the run has changed.
+/// Updates the pool to `n_steps` steps of the run.
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps);
 
 /// Returns the text of an n-gram.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/proposals.h"
 #include "ui/prepare/tokens/trajectory.h"
 
 namespace ui {
@@ -47,7 +48,7 @@ class Maker {
   }
 
   bool hidden(int row) const {
-    const float q = value_at(step_.drafted.q, row);
+    const float q = engine::value_at(step_.drafted.q, row);
     return q >= 0 && q < below_ && fate_of(step_, row) != Mean::Accepted &&
            fate_of(step_, row) != Mean::Rejected;
   }
@@ -72,8 +73,8 @@ class Maker {
     node.line = line;
     node.mean = depth == 0 ? Mean::Prefix : mean_of(row);
     node.on_path = depth == 0 || accepted(step_, row);
-    if (depth > 0) node.q = value_at(step_.drafted.q, row);
-    node.p = value_at(step_.verified.p, row);
+    if (depth > 0) node.q = engine::value_at(step_.drafted.q, row);
+    node.p = engine::value_at(step_.verified.p, row);
     layout_.nodes.push_back(node);
     layout_.n_lines = std::max(layout_.n_lines, line + 1);
     bool first = true;
@@ -112,15 +113,6 @@ class Maker {
 };
 
 }  // namespace
-
-bool is_proposal(engine::RowTag::Kind kind) {
-  using Kind = engine::RowTag::Kind;
-  return kind == Kind::Draft || kind == Kind::Guess || kind == Kind::Block;
-}
-
-float value_at(const std::vector<float>& list, int row) {
-  return row >= 0 && static_cast<std::size_t>(row) < list.size() ? list[row] : -1;
-}
 
 std::vector<std::string> head_columns(const TreeLayout& layout) {
   std::vector<std::string> names(static_cast<std::size_t>(layout.n_columns));

@@ -39,9 +39,4 @@ std::vector<std::string> head_columns(const TreeLayout& layout);
 /// Returns the last accepted proposal, else the bonus token, else the root. The layout must not be empty.
 const TreeNode& end_of_path(const TreeLayout& layout);
 
-/// Returns true if a row is a proposal, not the last committed token, a window cell or a probe.
-bool is_proposal(engine::RowTag::Kind kind);
-/// Returns the value of a row in a recorded list; -1 if it was not recorded.
-float value_at(const std::vector<float>& list, int row);
-
 }  // namespace ui

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/event/run_rules.h"
+#include "engine/event/timeline/proposals.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/token_tree.h"
@@ -40,12 +41,6 @@ std::string words_for(const engine::Timeline& timeline,
 
 }  // namespace
 
-int depth_of(const engine::TokenTree& tree, int row) {
-  int depth = 0;
-  for (; row >= 0 && is_proposal(tree.tag[row].kind); row = tree.parent[row]) ++depth;
-  return depth;
-}
-
 std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
                                  const engine::RunRecord& run,
                                  const engine::StepRecord& step) {
@@ -54,10 +49,10 @@ std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
   for (int row = 0; row < tree.n_rows(); ++row) {
     if (!is_proposal(tree.tag[row].kind)) continue;
     Verdict v{.row = row, .place = depth_of(tree, row), .mean = fate_of(step, row)};
-    v.q = value_at(step.drafted.q, row);
-    v.p = value_at(step.verified.p, row);
-    v.keep = value_at(step.verified.keep, row);
-    v.uniform = value_at(step.verified.uniform, row);
+    v.q = engine::value_at(step.drafted.q, row);
+    v.p = engine::value_at(step.verified.p, row);
+    v.keep = engine::value_at(step.verified.keep, row);
+    v.uniform = engine::value_at(step.verified.uniform, row);
     v.words = words_for(timeline, run, step, v);
     verdicts.push_back(std::move(v));
   }

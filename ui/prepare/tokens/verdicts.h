@@ -28,8 +28,6 @@ struct Verdict {
   std::string words;              // the result: "0.312 < 0.900: accepted"
 };
 
-/// Returns the distance of a proposal from the prefix; 1 is the next position. 0 for other rows.
-int depth_of(const engine::TokenTree& tree, int row);
 /// Returns the results of all proposals, in the order of the rows.
 std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
                                  const engine::RunRecord& run,

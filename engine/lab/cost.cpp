@@ -1,16 +1,16 @@
-#include "ui/prepare/lab/cost.h"
+#include "engine/lab/cost.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 
 #include "engine/event/timeline/timeline.h"
-#include "ui/prepare/lab/acceptance.h"
+#include "engine/lab/acceptance.h"
 
-namespace ui {
+namespace engine {
 namespace {
 
-double ms(engine::Nanoseconds t) {
+double ms(Nanoseconds t) {
   return static_cast<double>(t) * 1e-6;
 }
 
@@ -33,12 +33,12 @@ Line fitted(std::map<int, std::vector<double>>& times) {
   return {n > 0 ? (y - slope * x) / n : 0, slope};
 }
 
-RowCurve recorded_curve(const engine::Timeline& timeline, const engine::RunRecord& run) {
+RowCurve recorded_curve(const Timeline& timeline, const RunRecord& run) {
   std::map<int, std::vector<double>> times;
-  for (const engine::RunRecord& other : timeline.runs()) {
+  for (const RunRecord& other : timeline.runs()) {
     if (other.started.model != run.started.model || !other.queueing.empty()) continue;
     for (std::size_t i = 0; i < other.steps.size(); ++i) {
-      const engine::StepHead step = other.steps.head(i);
+      const StepHead step = other.steps.head(i);
       if (step.complete && step.n_rows > 0) times[step.n_rows].push_back(ms(step.ended.forward));
     }
   }
@@ -66,7 +66,7 @@ double RowCurve::at(double rows) const {
   return y0 + (y1 - y0) * (rows - x0) / (x1 - x0);
 }
 
-RowCurve row_curve(RowCost cost, const engine::Timeline& timeline, const engine::RunRecord& run) {
+RowCurve row_curve(RowCost cost, const Timeline& timeline, const RunRecord& run) {
   if (cost == RowCost::Free) return {};
   if (cost == RowCost::Recorded) return recorded_curve(timeline, run);
   return {{{1, 1},
@@ -79,15 +79,15 @@ RowCurve row_curve(RowCost cost, const engine::Timeline& timeline, const engine:
            {120, 1.8196}}};
 }
 
-StepCost step_cost_of(const engine::RunRecord& run) {
+StepCost step_cost_of(const RunRecord& run) {
   StepCost cost;
-  for (const engine::StepRecord& step : run.steps) {
+  for (const StepRecord& step : run.steps) {
     if (!step.complete) continue;
     ++cost.n_steps;
     cost.propose += ms(step.ended.propose);
     cost.forward += ms(step.ended.forward);
     cost.finish += ms(step.ended.verify + step.ended.commit);
-    for (const engine::DraftForward& forward : step.drafted.forwards)
+    for (const DraftForward& forward : step.drafted.forwards)
       cost.draft += ms(forward.ended - forward.begun);
     cost.rows += std::max(step.begun.n_rows, step.drafted.tree.n_rows());
   }
@@ -96,10 +96,10 @@ StepCost step_cost_of(const engine::RunRecord& run) {
   return cost;
 }
 
-SpeedAccount speed_account(const engine::Timeline& timeline,
-                           const engine::RunRecord& run,
+SpeedAccount speed_account(const Timeline& timeline,
+                           const RunRecord& run,
                            const Acceptance& acceptance) {
-  const engine::RunRecord* baseline = timeline.baseline_of(run);
+  const RunRecord* baseline = timeline.baseline_of(run);
   if (baseline == &run) return {.why = "This run is plain decoding, the baseline of the others."};
   if (!run.queueing.empty())
     return {.why =
@@ -131,4 +131,4 @@ SpeedAccount speed_account(const engine::Timeline& timeline,
   return account;
 }
 
-}  // namespace ui
+}  // namespace engine

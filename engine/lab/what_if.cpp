@@ -1,27 +1,25 @@
-#include "ui/prepare/lab/what_if.h"
+#include "engine/lab/what_if.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "engine/event/timeline/proposals.h"
 #include "engine/event/timeline/timeline.h"
-#include "ui/prepare/lab/acceptance.h"
-#include "ui/prepare/tokens/token_tree.h"
+#include "engine/lab/acceptance.h"
 
-namespace ui {
+namespace engine {
 namespace {
 
 constexpr int kDeepest = 16, kWidestWindow = 2;  // of chains; times the recorded window
 
-RecordedShape::Step shape_of(const engine::StepRecord& step, int& n_columns) {
-  const engine::TokenTree& tree = step.drafted.tree;
+RecordedShape::Step shape_of(const StepRecord& step, int& n_columns) {
+  const TokenTree& tree = step.drafted.tree;
   RecordedShape::Step shape;
   std::vector<RecordedShape::Row> all(static_cast<std::size_t>(tree.n_rows()));
   std::vector<std::int16_t> n_children(all.size() + 1);  // [parent + 1] proposals so far
   for (int i = 0; i < tree.n_rows(); ++i) {
-    if (tree.tag[i].kind == engine::RowTag::Kind::Window) {
+    if (tree.tag[i].kind == RowTag::Kind::Window) {
       ++shape.n_window;
       n_columns = std::max(n_columns, tree.tag[i].b + 1);
       continue;
@@ -35,8 +33,7 @@ RecordedShape::Step shape_of(const engine::StepRecord& step, int& n_columns) {
     RecordedShape::Row& row = all[i];
     row.depth = static_cast<std::int16_t>(above.depth + 1);
     row.rank = std::max(above.rank, n_children[parent + 1]++);
-    row.accepted =
-        i < std::ssize(step.verified.fate) && step.verified.fate[i] == engine::RowFate::Accepted;
+    row.accepted = i < std::ssize(step.verified.fate) && step.verified.fate[i] == RowFate::Accepted;
     shape.rows.push_back(row);
   }
   return shape;
@@ -69,14 +66,14 @@ int& WhatIfSizes::of(Knob knob) {
                                : window;
 }
 
-RecordedShape recorded_shape(const engine::Timeline& timeline, const engine::RunRecord& run) {
+RecordedShape recorded_shape(const Timeline& timeline, const RunRecord& run) {
   const Acceptance acceptance = acceptance_of(run);
   const SpeedAccount account = speed_account(timeline, run, acceptance);
   if (!account.why.empty()) return {.why = account.why};
   if (acceptance.reached == 0) return {.why = "No step of this run proposed a token yet."};
   RecordedShape shape;
   double n_levels = 0;
-  for (const engine::StepRecord& step : run.steps) {
+  for (const StepRecord& step : run.steps) {
     if (!step.complete) continue;
     shape.steps.push_back(shape_of(step, shape.recorded.window));
     int deepest = 0;
@@ -148,28 +145,28 @@ WhatIf what_if(const RecordedShape& shape, const WhatIfSizes& sizes, RowCost cos
   return sum;
 }
 
-Curve speedup_over(const RecordedShape& shape, Knob knob, WhatIfSizes sizes, RowCost cost) {
-  Curve curve{name_of(cost), {}, {}};
-  for (int value = knob == Knob::Width ? 1 : 0; value <= largest(shape, knob); ++value) {
+int smallest(Knob knob) {
+  return knob == Knob::Width ? 1 : 0;
+}
+
+std::vector<double> speedups_over(const RecordedShape& shape,
+                                  Knob knob,
+                                  WhatIfSizes sizes,
+                                  RowCost cost) {
+  // The limits of width and nodes do not apply to a chain: its extra depth adds nodes.
+  if (is_chain(shape)) sizes.width = 1, sizes.nodes = std::max(sizes.nodes, shape.recorded.nodes);
+  std::vector<double> speedups;
+  for (int value = smallest(knob); value <= largest(shape, knob); ++value) {
     sizes.of(knob) = value;
-    // The node limit does not apply to a chain: its extra depth adds nodes.
-    WhatIfSizes used = sizes;
-    if (is_chain(shape)) used.width = 1, used.nodes = std::max(used.nodes, shape.recorded.nodes);
-    curve.x.push_back(value);
-    curve.y.push_back(what_if(shape, used, cost).speedup);
+    speedups.push_back(what_if(shape, sizes, cost).speedup);
   }
-  return curve;
+  return speedups;
 }
 
-std::string below_one_words(const Curve& curve) {
-  const auto is_below = [&](std::size_t i) { return curve.y[i] < 1; };
-  std::size_t from = curve.y.size();
-  while (from > 0 && is_below(from - 1)) --from;
-  if (from == 0) return "below 1 everywhere";
-  if (from < curve.y.size()) return fmt::format("below 1 from {:.0f} on", curve.x[from]);
-  for (std::size_t i = 0; i < curve.y.size(); ++i)
-    if (is_below(i) && curve.x[i] > 0) return fmt::format("below 1 at {:.0f}", curve.x[i]);
-  return "at least 1 everywhere";
+std::optional<std::size_t> below_one_from(std::span<const double> speedups) {
+  std::size_t from = speedups.size();
+  while (from > 0 && speedups[from - 1] < 1) --from;
+  return from < speedups.size() ? std::optional(from) : std::nullopt;
 }
 
-}  // namespace ui
+}  // namespace engine

@@ -2,14 +2,19 @@
 // Derived, not measured: the proposals stay those of the recording, also where another size would have led to other proposals.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "ui/prepare/lab/cost.h"
-#include "ui/prepare/time/curves.h"
+#include "engine/lab/cost.h"
 
-namespace ui {
+namespace engine {
+
+class Timeline;
+struct RunRecord;
 
 /// The sizes that can be varied.
 enum class Knob { Depth, Width, Nodes, Window };
@@ -53,7 +58,7 @@ struct RecordedShape {
   RowCurve cost[kRowCosts];
 };
 /// Reduces a run. Its baseline gives the time of a plain step.
-RecordedShape recorded_shape(const engine::Timeline& timeline, const engine::RunRecord& run);
+RecordedShape recorded_shape(const Timeline& timeline, const RunRecord& run);
 
 /// Returns the largest value of a size for which a result can be derived: beyond the recorded value for the depth of chains (there the mean
 /// acceptance applies) and for the window; 0 if the run does not have the size.
@@ -66,9 +71,14 @@ struct WhatIf {
 /// Derives the result for sizes from 0 to largest().
 WhatIf what_if(const RecordedShape& shape, const WhatIfSizes& sizes, RowCost cost);
 
-/// Returns the speed-up over the values of a size, 0 or 1 to its largest value; the other sizes are those given.
-Curve speedup_over(const RecordedShape& shape, Knob knob, WhatIfSizes sizes, RowCost cost);
-/// Returns in words where a curve is below 1: "below 1 from 7 on", "above 1 everywhere".
-std::string below_one_words(const Curve& curve);
+/// Returns the smallest value of a size: 1 for the width, else 0.
+int smallest(Knob knob);
+/// Returns the speed-up for each value of a size, from smallest() to largest(); the other sizes are those given.
+std::vector<double> speedups_over(const RecordedShape& shape,
+                                  Knob knob,
+                                  WhatIfSizes sizes,
+                                  RowCost cost);
+/// Returns the index from which all values are below 1; nullopt if the last one is not.
+std::optional<std::size_t> below_one_from(std::span<const double> speedups);
 
-}  // namespace ui
+}  // namespace engine

@@ -1,4 +1,4 @@
-#include "ui/prepare/lab/acceptance.h"
+#include "engine/lab/acceptance.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,17 +6,14 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/event/timeline/proposals.h"
 #include "engine/event/timeline/timeline.h"
-#include "ui/prepare/tokens/token_tree.h"
-#include "ui/prepare/tokens/verdicts.h"
 
-namespace ui {
+namespace engine {
 namespace {
 
-using engine::RowFate;
-
 // Adds the bounds of one place; ignored without q.
-void add_bounds(Alpha& alpha, const engine::RejectionDetail& detail) {
+void add_bounds(Alpha& alpha, const RejectionDetail& detail) {
   if (detail.q.size() != detail.p.size() || detail.q.empty()) return;
   double overlap = 0, rest_p = 1, rest_q = 1;
   for (std::size_t i = 0; i < detail.p.size(); ++i) {
@@ -41,8 +38,8 @@ DepthAcceptance& at_depth(Acceptance& acceptance, int depth) {
 }
 
 // Counts the proposals of a step. @return the depth of its deepest proposal
-int add_rows(Acceptance& acceptance, const engine::StepRecord& step) {
-  const engine::TokenTree& tree = step.drafted.tree;
+int add_rows(Acceptance& acceptance, const StepRecord& step) {
+  const TokenTree& tree = step.drafted.tree;
   std::vector<int> n_at;  // [depth] proposals
   int deepest_accepted = 0;
   const int n = std::min(tree.n_rows(), static_cast<int>(step.verified.fate.size()));
@@ -73,7 +70,7 @@ int add_rows(Acceptance& acceptance, const engine::StepRecord& step) {
     ++at.reached;
     at.passed += depth <= deepest_accepted;
   }
-  for (const engine::RejectionDetail& detail : step.verified.rejection_details) {
+  for (const RejectionDetail& detail : step.verified.rejection_details) {
     if (detail.row >= tree.n_rows()) continue;
     const int depth = depth_of(tree, detail.row) + 1;
     if (depth <= deepest) add_bounds(at_depth(acceptance, depth).alpha, detail);
@@ -82,20 +79,19 @@ int add_rows(Acceptance& acceptance, const engine::StepRecord& step) {
 }
 
 // Returns the task of a run's prompt; empty without one.
-std::string task_of(const engine::RunRecord& run) {
+std::string task_of(const RunRecord& run) {
   if (!run.started.place.task.empty()) return run.started.place.task;
   const std::size_t end = run.started.prompt_id.find('/');
   return end == std::string::npos ? "" : run.started.prompt_id.substr(0, end);
 }
 
-bool same_method(const engine::RunStarted& a, const engine::RunStarted& b) {
+bool same_method(const RunStarted& a, const RunStarted& b) {
   return a.decoder == b.decoder && a.options == b.options && a.model == b.model &&
          a.draft == b.draft && a.temperature == b.temperature;
 }
 
 // Returns the number of generated tokens before the first rejection of a step, and the token that was committed there; {-1, -1} without one.
-std::pair<std::int64_t, engine::TokenId> committed_instead(const engine::RunRecord& run,
-                                                           const engine::StepRecord& step) {
+std::pair<std::int64_t, TokenId> committed_instead(const RunRecord& run, const StepRecord& step) {
   const auto n_accepted = static_cast<std::size_t>(std::max(0, step.verified.n_accepted));
   if (n_accepted >= step.committed.tokens.size()) return {-1, -1};
   return {std::int64_t{step.committed.first_pos} - run.first_generated() +
@@ -104,8 +100,8 @@ std::pair<std::int64_t, engine::TokenId> committed_instead(const engine::RunReco
 }
 
 // Returns the number of unverified proposals below a row.
-int unused_below(const engine::StepRecord& step, int row) {
-  const engine::TokenTree& tree = step.drafted.tree;
+int unused_below(const StepRecord& step, int row) {
+  const TokenTree& tree = step.drafted.tree;
   std::vector<bool> below(step.verified.fate.size());
   int n = 0;
   for (int i = row + 1; i < std::min(tree.n_rows(), static_cast<int>(below.size())); ++i) {
@@ -116,13 +112,11 @@ int unused_below(const engine::StepRecord& step, int row) {
   return n;
 }
 
-std::string text_before(const engine::Timeline& timeline,
-                        const engine::RunRecord& run,
-                        std::int64_t index) {
+std::string text_before(const Timeline& timeline, const RunRecord& run, std::int64_t index) {
   constexpr std::int64_t kTokens = 8;
   const std::int64_t first = std::max<std::int64_t>(0, index - kTokens);
   if (index <= 0 || index > std::ssize(run.tokens)) return "";
-  std::vector<engine::TokenId> ids;
+  std::vector<TokenId> ids;
   for (std::int64_t i = first; i < index; ++i)
     ids.push_back(run.tokens[static_cast<std::size_t>(i)].id);
   return timeline.text_of(run, ids);
@@ -140,10 +134,10 @@ double expected_tokens(double rate, int depth) {
   return (1 - std::pow(rate, depth + 1)) / (1 - rate);
 }
 
-Acceptance acceptance_of(const engine::RunRecord& run) {
+Acceptance acceptance_of(const RunRecord& run) {
   Acceptance all;
   std::vector<int> depths;
-  for (const engine::StepRecord& step : run.steps) {
+  for (const StepRecord& step : run.steps) {
     if (!step.complete) continue;
     ++all.n_steps;
     all.n_tokens += static_cast<int>(step.committed.tokens.size());
@@ -160,10 +154,9 @@ Acceptance acceptance_of(const engine::RunRecord& run) {
   return all;
 }
 
-std::vector<TaskAcceptance> acceptance_by_task(const engine::Timeline& timeline,
-                                               const engine::RunRecord& run) {
+std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline, const RunRecord& run) {
   std::map<std::string, TaskAcceptance> tasks;
-  for (const engine::RunRecord& other : timeline.runs()) {
+  for (const RunRecord& other : timeline.runs()) {
     const std::string task = task_of(other);
     if (task.empty() || !same_method(run.started, other.started)) continue;
     TaskAcceptance& of = tasks[task];
@@ -179,12 +172,12 @@ std::vector<TaskAcceptance> acceptance_by_task(const engine::Timeline& timeline,
   return list;
 }
 
-std::vector<LostToken> lost_tokens(const engine::Timeline& timeline, const engine::RunRecord& run) {
-  std::map<std::pair<engine::TokenId, engine::TokenId>, LostToken> lost;
-  for (const engine::StepRecord& step : run.steps) {
+std::vector<LostToken> lost_tokens(const Timeline& timeline, const RunRecord& run) {
+  std::map<std::pair<TokenId, TokenId>, LostToken> lost;
+  for (const StepRecord& step : run.steps) {
     const auto [index, instead] = committed_instead(run, step);
     if (!step.complete || index < 0) continue;
-    const engine::TokenTree& tree = step.drafted.tree;
+    const TokenTree& tree = step.drafted.tree;
     const int n = std::min(tree.n_rows(), static_cast<int>(step.verified.fate.size()));
     for (int row = 0; row < n; ++row) {
       if (step.verified.fate[row] != RowFate::Rejected ||
@@ -211,4 +204,4 @@ std::vector<LostToken> lost_tokens(const engine::Timeline& timeline, const engin
   return list;
 }
 
-}  // namespace ui
+}  // namespace engine

@@ -9,11 +9,9 @@
 #include "engine/event/event.h"
 
 namespace engine {
+
 class Timeline;
 struct RunRecord;
-}  // namespace engine
-
-namespace ui {
 
 /// The mean of alpha = 1 - TV(p, q), the probability that rejection sampling accepts a token drawn from q. It is estimated by the mean of
 /// min(1, p / q) over the tokens drawn. A recording has the probabilities of a few tokens of each place, which bound alpha at these places.
@@ -52,7 +50,7 @@ struct Acceptance {
   double tokens_per_step() const { return n_steps > 0 ? double(n_tokens) / n_steps : 0; }
 };
 /// Returns the acceptance over the complete steps of a run.
-Acceptance acceptance_of(const engine::RunRecord& run);
+Acceptance acceptance_of(const RunRecord& run);
 
 /// Returns the tokens that a step is expected to commit if each of `depth` proposals is accepted with probability `rate` and the first rejection
 /// ends the step: (1 - rate^(depth + 1)) / (1 - rate).
@@ -66,19 +64,18 @@ struct TaskAcceptance {
 };
 /// Returns the acceptance by task over all runs with the decoder, options and models of `run`. The task is that of the prompt file, else the part of the
 /// prompt's id before the first '/'; runs without a task are left out.
-std::vector<TaskAcceptance> acceptance_by_task(const engine::Timeline& timeline,
-                                               const engine::RunRecord& run);
+std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline, const RunRecord& run);
 
 /// A proposed token that the target rejected, and the token that it committed instead.
 struct LostToken {
-  engine::TokenId proposed = 0, instead = 0;
+  TokenId proposed = 0, instead = 0;
   std::string proposed_text, instead_text;
   std::string context;  // the text before the last occurrence
   int n = 0;            // rejections
   int n_unused = 0;     // proposals that continued it, which were not verified
-  std::vector<engine::StepId> steps;
+  std::vector<StepId> steps;
 };
 /// Returns the rejected tokens of the complete steps, the most frequent first.
-std::vector<LostToken> lost_tokens(const engine::Timeline& timeline, const engine::RunRecord& run);
+std::vector<LostToken> lost_tokens(const Timeline& timeline, const RunRecord& run);
 
-}  // namespace ui
+}  // namespace engine

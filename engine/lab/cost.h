@@ -8,11 +8,9 @@
 #include "engine/event/event.h"
 
 namespace engine {
+
 class Timeline;
 struct RunRecord;
-}  // namespace engine
-
-namespace ui {
 
 struct Acceptance;
 
@@ -31,7 +29,7 @@ struct RowCurve {
 /// Returns the curve of a cost. That of the recording is the least-squares line through the median times by number of rows, over all runs of the
 /// model that had it alone; it is flat if all steps have equally many rows. The H100's was measured with a 7B model in bf16 at context 512
 /// (docs/measurements/gpu/h100_80gb_hbm3_27_november.json).
-RowCurve row_curve(RowCost cost, const engine::Timeline& timeline, const engine::RunRecord& run);
+RowCurve row_curve(RowCost cost, const Timeline& timeline, const RunRecord& run);
 
 /// Means over the steps of a run, ms.
 struct StepCost {
@@ -44,7 +42,7 @@ struct StepCost {
   double total() const { return propose + forward + finish; }
 };
 /// Returns the means over the complete steps.
-StepCost step_cost_of(const engine::RunRecord& run);
+StepCost step_cost_of(const RunRecord& run);
 
 /// A part of a step's time.
 struct SpeedPart {
@@ -55,14 +53,14 @@ struct SpeedPart {
 /// The predicted speed-up of a run, part by part.
 struct SpeedAccount {
   std::string why;  // why there is none; empty otherwise
-  engine::RunId baseline = 0;
+  RunId baseline = 0;
   double plain_ms = 0, step_ms = 0;
   std::vector<SpeedPart> parts;        // the first: the expected tokens alone
   double predicted = 0, measured = 0;  // speed-ups
 };
 /// Returns the account. The expected tokens per step are those of the acceptance, the times those of the run and of its baseline.
-SpeedAccount speed_account(const engine::Timeline& timeline,
-                           const engine::RunRecord& run,
+SpeedAccount speed_account(const Timeline& timeline,
+                           const RunRecord& run,
                            const Acceptance& acceptance);
 
-}  // namespace ui
+}  // namespace engine
