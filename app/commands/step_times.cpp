@@ -48,7 +48,7 @@ std::function<void()> chimera_evaluation(engine::ChimeraHeads& heads,
                                          int dim,
                                          int context,
                                          int depth) {
-  const std::shared_ptr<engine::ChimeraSequence> text = heads.make_sequence(0);
+  const std::shared_ptr<engine::ChimeraSequence> text = heads.make_sequence(nullptr);
   const int n_states = std::max(1, context);
   const auto append = [text, dim, gram = heads.gram()](int n) {
     text->append(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/step/prefill_blocks.h"
 #include "engine/event/clock.h"
 
@@ -17,6 +18,31 @@ ChimeraHeads& heads_of(const DecoderContext& context) {
   return *heads;
 }
 
+/// The most frequent k-grams of texts, at most `n`, the most frequent last, so that a cache drops it last.
+/// @return  [n, k]
+std::vector<TokenId> frequent_grams(const SuffixAutomaton& texts, int k, int n) {
+  std::vector<std::pair<int, std::vector<TokenId>>> found;
+  std::vector<TokenId> gram;
+  const auto walk = [&](const auto& deeper, int state) -> void {
+    if (std::ssize(gram) == k) {
+      found.emplace_back(texts.count(state), gram);
+      return;
+    }
+    texts.for_each_next(state, [&](TokenId token, int next) {
+      gram.push_back(token);
+      deeper(deeper, next);
+      gram.pop_back();
+    });
+  };
+  walk(walk, 0);
+  std::ranges::sort(found);
+  const auto first = found.size() - std::min(found.size(), static_cast<std::size_t>(n));
+  std::vector<TokenId> grams;
+  for (std::size_t i = first; i < found.size(); ++i)
+    grams.insert(grams.end(), found[i].second.begin(), found[i].second.end());
+  return grams;
+}
+
 }  // namespace
 
 DecoderInfo ChimeraOptions::describe() {
@@ -27,6 +53,7 @@ DecoderInfo ChimeraOptions::describe() {
       "Draft heads that also read the drafted tokens, through an encoder of k-grams and one "
       "transformer block. The model verifies their tree in one step.";
   info.reference = "Zeng et al. 2024, arXiv:2402.15758";
+  info.reads_pool = true;
   describe_needs(info);
   return info;
 }
@@ -38,7 +65,11 @@ void ChimeraOptions::bind(OptionBinder& binder) {
                 "branches of the level get the same candidates; 'branch' runs them for each "
                 "branch, which guesses better and costs more.");
   binder.whole("cache", cache, 0, 1 << 20,
-               "Encoded k-grams kept in a cache; 0 keeps none. It changes no token.");
+               "Encoded k-grams kept in a cache; 0 keeps none. With a file of text (--pool) the "
+               "cache is first filled with its most frequent ones. It changes no token.");
+  binder.flag("keep", keep,
+              "Keeps the cache for the next texts of the same model. A file (--pool) fills it only "
+              "while it is empty.");
 }
 
 std::unique_ptr<Decoder> ChimeraOptions::make(const DecoderContext& context) const {
@@ -50,7 +81,13 @@ ChimeraDecoder::ChimeraDecoder(const DecoderContext& context, const ChimeraOptio
       target_(context.target),
       heads_(heads_of(context)),
       branches_(options.drafting == ChimeraOptions::Drafting::Branch),
-      sequence_(heads_.make_sequence(options.cache)) {}
+      cache_(options.keep ? heads_.kept_cache(options.cache)
+                          : std::make_shared<GramCache>(options.cache)),
+      sequence_(heads_.make_sequence(cache_)) {
+  const PoolFile* file = context.texts ? context.texts->file() : nullptr;
+  if (file && options.cache > 0 && cache_->size() == 0)
+    sequence_->fill_cache(frequent_grams(file->index, heads_.gram(), options.cache));
+}
 
 /// Appends the last k-gram of `tokens` followed by `drafted`; a position before the
 /// sequence has the id -1.

@@ -16,6 +16,7 @@
 
 #include "engine/decode/draft/head_tree.h"
 #include "engine/model/draft_heads.h"
+#include "engine/model/gram_cache.h"
 
 namespace engine {
 
@@ -25,7 +26,8 @@ struct ChimeraOptions final : HeadTreeOptions {
   enum class Drafting { Chain, Branch };
 
   Drafting drafting = Drafting::Chain;
-  int cache = 1024;  // encoded k-grams that are kept
+  int cache = 1024;   // encoded k-grams that are kept
+  bool keep = false;  // keep them for the next texts
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
@@ -62,6 +64,7 @@ class ChimeraDecoder : public HeadTreeDecoder {
   LanguageModel& target_;  // owned by the engine
   ChimeraHeads& heads_;    // owned by the engine
   bool branches_;          // the heads run for every parent separately
+  std::shared_ptr<GramCache> cache_;
   std::unique_ptr<ChimeraSequence> sequence_;
 
   // The current draft:

@@ -41,7 +41,7 @@ struct DecoderInfo {
   bool supports_rejection = false;  // --sampling rejection
   bool needs_draft = false;         // a draft model
   bool needs_heads = false;         // draft heads of the kind that has the decoder's name
-  bool reads_pool = false;          // copies from a file of text (--pool)
+  bool reads_pool = false;          // reads a file of text (--pool)
   bool reads_prompt_state = false;  // starts from the hidden state that prefill(with_state) keeps
   std::vector<OptionInfo> options;
   /// The option values of each preset (a value of the option "preset"). They replace defaults;

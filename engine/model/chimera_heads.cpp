@@ -22,6 +22,7 @@
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/shared/target_output.h"
+#include "engine/model/draft_heads.h"
 #include "engine/model/gram_cache.h"
 #include "engine/model/head_rows.h"
 #include "engine/model/kv_cache.h"
@@ -66,7 +67,7 @@ class PackedChimera final : public ChimeraHeads {
   int n_heads() const override { return c_.n_heads; }
   int vocab_size() const override { return tokens_.n_tokens(); }
   int gram() const override { return c_.gram; }
-  std::unique_ptr<ChimeraSequence> make_sequence(int n_cached_grams) override;
+  std::unique_ptr<ChimeraSequence> make_sequence(std::shared_ptr<GramCache> cache) override;
 
   int dim() const { return c_.dim; }
   /// The sequence whose draft is in the buffers; null: none.
@@ -159,8 +160,10 @@ class PackedChimera final : public ChimeraHeads {
 /// The sequence of one run.
 class PackedSequence final : public ChimeraSequence {
  public:
-  PackedSequence(PackedChimera& heads, int n_cached_grams)
-      : heads_(heads), cache_(heads.make_cache()), grams_(n_cached_grams) {}
+  PackedSequence(PackedChimera& heads, std::shared_ptr<GramCache> grams)
+      : heads_(heads),
+        cache_(heads.make_cache()),
+        grams_(grams ? std::move(grams) : std::make_shared<GramCache>(0)) {}
   int length() const override { return heads_.n_positions(*cache_); }
   void append(std::span<const float> hidden, std::span<const TokenId> grams) override;
   void truncate(int length) override;
@@ -175,7 +178,11 @@ class PackedSequence final : public ChimeraSequence {
     run_level(parent, grams);
     return heads_.ranked(static_cast<int>(parent.size()), k);
   }
-  GramCounts gram_counts() const override { return grams_.counts(); }
+  void fill_cache(std::span<const TokenId> grams) override {
+    encoded(grams);
+    counts_ = {};
+  }
+  GramCounts gram_counts() const override { return counts_; }
 
  private:
   void run_level(std::span<const int> parent, std::span<const TokenId> grams);
@@ -183,7 +190,8 @@ class PackedSequence final : public ChimeraSequence {
 
   PackedChimera& heads_;  // the loader owns them; they outlive their sequences
   std::unique_ptr<PagedCache> cache_;
-  GramCache grams_;
+  std::shared_ptr<GramCache> grams_;
+  GramCounts counts_;
   std::vector<float> last_;  // [dim] the last hidden state; empty if truncate() removed it
   std::vector<int> parent_;  // of the draft's rows
   int n_levels_ = 0;
@@ -251,8 +259,8 @@ void PackedChimera::make_table(std::int64_t max_bytes) {
   }
 }
 
-std::unique_ptr<ChimeraSequence> PackedChimera::make_sequence(int n_cached_grams) {
-  return std::make_unique<PackedSequence>(*this, n_cached_grams);
+std::unique_ptr<ChimeraSequence> PackedChimera::make_sequence(std::shared_ptr<GramCache> cache) {
+  return std::make_unique<PackedSequence>(*this, std::move(cache));
 }
 
 // Grows the buffers. The rows of the current draft in qkv_ stay, because later levels read them.
@@ -523,12 +531,13 @@ std::vector<float> PackedSequence::encoded(std::span<const TokenId> grams) {
   const auto dim = static_cast<std::size_t>(heads_.dim());
   const auto gram = static_cast<std::size_t>(heads_.gram());
   const std::size_t n = grams.size() / gram;
+  const GramCounts before = grams_->counts();
   std::vector<float> rows(n * dim);
   std::vector<TokenId> missing;
   std::vector<std::size_t> row_of;
   for (std::size_t i = 0; i < n; i++) {
     const auto own = grams.subspan(i * gram, gram);
-    const auto found = grams_.find(own);
+    const auto found = grams_->find(own);
     if (!found.empty()) {
       std::ranges::copy(found, rows.begin() + static_cast<std::ptrdiff_t>(i * dim));
       continue;
@@ -536,13 +545,14 @@ std::vector<float> PackedSequence::encoded(std::span<const TokenId> grams) {
     missing.insert(missing.end(), own.begin(), own.end());
     row_of.push_back(i);
   }
-  if (missing.empty()) return rows;
-  const std::vector<float> made = heads_.encode(missing);
+  const std::vector<float> made = missing.empty() ? std::vector<float>{} : heads_.encode(missing);
   for (std::size_t i = 0; i < row_of.size(); i++) {
     const auto own = std::span(made).subspan(i * dim, dim);
     std::ranges::copy(own, rows.begin() + static_cast<std::ptrdiff_t>(row_of[i] * dim));
-    grams_.put(std::span(missing).subspan(i * gram, gram), own);
+    grams_->put(std::span(missing).subspan(i * gram, gram), own);
   }
+  counts_ += grams_->counts();
+  counts_ -= before;
   return rows;
 }
 
@@ -575,6 +585,12 @@ std::unique_ptr<ChimeraHeads> load_chimera(kernels::Device& device,
   tensors->check();
   of_target->check();
   return heads;
+}
+
+std::shared_ptr<GramCache> ChimeraHeads::kept_cache(int capacity) {
+  if (!kept_cache_ || kept_cache_->capacity() != capacity)
+    kept_cache_ = std::make_shared<GramCache>(capacity);
+  return kept_cache_;
 }
 
 }  // namespace engine

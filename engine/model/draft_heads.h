@@ -14,6 +14,8 @@
 
 namespace engine {
 
+class GramCache;
+
 /// Heads of any kind.
 class DraftHeads {
  public:
@@ -38,9 +40,17 @@ class MedusaHeads : public DraftHeads {
   virtual std::vector<RankedTokens> ranked(std::span<const float> hidden, int n_heads, int k);
 };
 
-/// Statistics of a sequence's k-gram cache.
+/// Statistics of a k-gram cache.
 struct GramCounts {
   std::int64_t n_looked_up = 0, n_found = 0, n_evicted = 0;
+  GramCounts& operator+=(const GramCounts& more) {
+    n_looked_up += more.n_looked_up, n_found += more.n_found, n_evicted += more.n_evicted;
+    return *this;
+  }
+  GramCounts& operator-=(const GramCounts& less) {
+    n_looked_up -= less.n_looked_up, n_found -= less.n_found, n_evicted -= less.n_evicted;
+    return *this;
+  }
 };
 
 /// One sequence as input of Chimera heads (Zeng et al. 2024): hidden states and k-grams of the committed tokens, and k-grams of
@@ -74,7 +84,10 @@ class ChimeraSequence {
   virtual std::vector<RankedTokens> ranked_level(std::span<const int> parent,
                                                  std::span<const TokenId> grams,
                                                  int k);
-  /// Statistics of the k-gram cache.
+  /// Encodes k-grams into the cache, before any is looked up.
+  /// @param grams  [n, gram]
+  virtual void fill_cache(std::span<const TokenId> grams) = 0;
+  /// What this sequence has looked up in the cache, without fill_cache().
   virtual GramCounts gram_counts() const = 0;
 };
 
@@ -84,8 +97,13 @@ class ChimeraHeads : public DraftHeads {
   /// Tokens of a k-gram.
   virtual int gram() const = 0;
   /// An empty sequence.
-  /// @param n_cached_grams  capacity of its k-gram cache; 0: no cache
-  virtual std::unique_ptr<ChimeraSequence> make_sequence(int n_cached_grams) = 0;
+  /// @param cache  of k-grams that these heads encoded; null: none. Sequences that share it run on one thread
+  virtual std::unique_ptr<ChimeraSequence> make_sequence(std::shared_ptr<GramCache> cache) = 0;
+  /// The cache that sequences of these heads may share. It is a new one after a call with another capacity.
+  std::shared_ptr<GramCache> kept_cache(int capacity);
+
+ private:
+  std::shared_ptr<GramCache> kept_cache_;
 };
 
 }  // namespace engine

@@ -10,7 +10,7 @@
 
 namespace engine {
 
-/// The cache of one sequence.
+/// The cache of one sequence, or of several after one another.
 class GramCache {
  public:
   /// @param capacity  largest number of entries; 0: keeps nothing
@@ -20,6 +20,8 @@ class GramCache {
   std::span<const float> find(std::span<const TokenId> gram);
   /// Adds a k-gram. If the cache is full, this evicts another one.
   void put(std::span<const TokenId> gram, std::span<const float> encoded);
+  /// Largest number of entries.
+  int capacity() const { return capacity_; }
   /// Number of entries.
   int size() const { return static_cast<int>(entries_.size()); }
   /// Statistics of this cache.

@@ -7,6 +7,7 @@
 
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/shared/target_output.h"
+#include "engine/model/draft_heads.h"
 #include "engine/model/gram_cache.h"
 #include "tests/support/models/lane.h"
 #include "tests/support/models/random_models.h"
@@ -437,7 +438,7 @@ void expect_chimera_logits(const HeadsConfig& config) {
     const std::vector<float> hidden = states(n, 9);
     const auto device = kernels::open_cpu(2);
     const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
-    const auto text = heads->make_sequence(0);
+    const auto text = heads->make_sequence(nullptr);
     const std::vector<TokenId> committed = text_grams(config.gram, 0, n);
     text->append(hidden, committed);
     EXPECT_EQ(text->length(), n);
@@ -490,10 +491,11 @@ TEST(ChimeraHeads, an_incremental_encoder_equals_a_fresh_one) {
     const HeadsFiles files = heads_of(config);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto heads = load_chimera(device, files, target, options_of(dtype));
-      const auto fresh = heads->make_sequence(0);
+      const auto fresh = heads->make_sequence(nullptr);
       grow(*fresh, 140);
       const auto expected = drafted(*fresh, grams_of(3, 3));
-      const auto grown = heads->make_sequence(sees_grams ? 64 : 0);
+      const auto grown =
+          heads->make_sequence(sees_grams ? std::make_shared<GramCache>(64) : nullptr);
       for (const int to : {1, 64, 65, 70, 120}) {
         grow(*grown, to);
         drafted(*grown, grams_of(3, 2));  // has no lasting effect
@@ -520,7 +522,7 @@ TEST(ChimeraHeads, k_grams_start_at_the_second_token) {
     const auto device = kernels::open_cpu(1);
     const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
     const auto said = [&](std::vector<TokenId> grams) {
-      const auto text = heads->make_sequence(0);
+      const auto text = heads->make_sequence(nullptr);
       text->append(states(9, 14), grams);
       return drafted(*text, grams_of(2, 2));
     };
@@ -538,7 +540,7 @@ TEST(ChimeraHeads, a_branch_equals_its_chain_alone) {
   const HeadsFiles files = heads_of(with_target_output(chimera_config(), false));
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
-    const auto text = heads->make_sequence(16);
+    const auto text = heads->make_sequence(std::make_shared<GramCache>(16));
     text->append(states(66, 12), text_grams(3, 0, 66));
     const Gram root{1, 2, 3}, a{2, 3, 4}, b{2, 3, 5}, of_a{3, 4, 6}, of_b{3, 5, 7};
     text->begin_draft();
@@ -565,7 +567,7 @@ TEST(ChimeraHeads, rankings_equal_sorted_logits) {
     const HeadsFiles files = heads_of(config);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto heads = load_chimera(device, files, target, options_of(dtype));
-      const auto text = heads->make_sequence(4);
+      const auto text = heads->make_sequence(std::make_shared<GramCache>(4));
       text->append(states(7, 12), text_grams(3, 0, 7));
       const std::vector<int> none{-1}, both{0, 0};
       const Gram root{1, 2, 3}, second{2, 3, 4, 2, 3, 5};
@@ -587,8 +589,9 @@ TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
-    const auto without = heads->make_sequence(0), with = heads->make_sequence(8),
-               few = heads->make_sequence(2);
+    const auto eight = std::make_shared<GramCache>(8), two = std::make_shared<GramCache>(2);
+    const auto without = heads->make_sequence(nullptr), with = heads->make_sequence(eight),
+               few = heads->make_sequence(two);
     for (int round = 0; round < 6; round++) {
       for (ChimeraSequence* text : {without.get(), with.get(), few.get()})
         text->append(states(1, 20 + static_cast<std::uint64_t>(round)), text_grams(3, round, 1));
@@ -597,13 +600,43 @@ TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
       EXPECT_EQ(drafted(*with, grams), expected);
       EXPECT_EQ(drafted(*few, grams), expected);
     }
-    EXPECT_EQ(without->gram_counts().n_found, 0);
     // Looks up five k-grams of the sequence, all new, and twelve drafted ones, of which three are
     // distinct.
-    EXPECT_EQ(with->gram_counts().n_looked_up, 17);
-    EXPECT_EQ(with->gram_counts().n_found, 9);
-    EXPECT_EQ(with->gram_counts().n_evicted, 0);
-    EXPECT_GT(few->gram_counts().n_evicted, 0);
+    EXPECT_EQ(eight->counts().n_looked_up, 17);
+    EXPECT_EQ(eight->counts().n_found, 9);
+    EXPECT_EQ(eight->counts().n_evicted, 0);
+    EXPECT_GT(two->counts().n_evicted, 0);
+  });
+}
+
+TEST(ChimeraHeads, a_cache_may_be_filled_and_serve_several_sequences) {
+  const ModelFiles target = target_files();
+  const HeadsFiles files = heads_of(chimera_config());
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    const auto heads = load_chimera(device, files, target, options_of(dtype));
+    const auto drafted_by = [&](std::shared_ptr<GramCache> cache) {
+      const auto text = heads->make_sequence(std::move(cache));
+      text->append(states(4, 20), text_grams(3, 0, 4));
+      return drafted(*text, grams_of(3, 1));
+    };
+    const auto expected = drafted_by(nullptr);
+    const auto kept = heads->kept_cache(64);
+    EXPECT_EQ(drafted_by(kept), expected);
+    const GramCounts first = kept->counts();
+    EXPECT_EQ(drafted_by(heads->kept_cache(64)), expected);
+    const GramCounts both = kept->counts();
+    EXPECT_EQ(both.n_found - first.n_found, both.n_looked_up - first.n_looked_up)
+        << "the second text needs no k-gram that the first one did not";
+    EXPECT_NE(heads->kept_cache(32), kept);
+    const auto one = heads->make_sequence(kept), other = heads->make_sequence(kept);
+    one->append(states(1, 20), text_grams(3, 0, 1));
+    EXPECT_EQ(other->gram_counts().n_looked_up, 0) << "each sequence counts its own";
+    const auto filled = std::make_shared<GramCache>(64);
+    heads->make_sequence(filled)->fill_cache(text_grams(3, 0, 4));
+    const GramCounts before = filled->counts();
+    EXPECT_EQ(filled->size(), 4);
+    EXPECT_EQ(drafted_by(filled), expected);
+    EXPECT_GE(filled->counts().n_found - before.n_found, 3);
   });
 }
 
@@ -616,7 +649,7 @@ TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
     std::vector<std::vector<std::vector<float>>> said;
     for (const HeadsOptions& options : {options_of(dtype), by_matrix}) {
       const auto heads = load_chimera(device, files, target, options);
-      const auto text = heads->make_sequence(0);
+      const auto text = heads->make_sequence(nullptr);
       text->append(states(70, 12),
                    text_grams(3, 0, 70));  // the first k-grams begin before the sequence
       said.push_back(drafted(*text, grams_of(3, 1)));
@@ -635,12 +668,12 @@ TEST(ChimeraHeads, heads_scaled_with_their_target_give_the_same_bits) {
     const std::vector<float> hidden = states(67, 13);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto unscaled = load_chimera(device, files, target, options_of(dtype));
-      const auto plain = unscaled->make_sequence(0);
+      const auto plain = unscaled->make_sequence(nullptr);
       plain->append(hidden, text_grams(3, 0, 67));
       const auto expected = drafted(*plain, grams_of(3, 3));
       for (const ModelScale scale : test_scales()) {
         const auto heads = load_chimera(device, files, target, options_of(dtype, scale));
-        const auto large = heads->make_sequence(0);
+        const auto large = heads->make_sequence(nullptr);
         large->append(widened(hidden, scale.width), text_grams(3, 0, 67));
         EXPECT_EQ(drafted(*large, grams_of(3, 3)), expected) << name_of(scale);
       }

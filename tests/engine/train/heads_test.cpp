@@ -387,7 +387,7 @@ TEST_F(TrainedHeads, chimera_predicts_the_next_tokens_of_a_chain) {
     const HeadsFiles files = trained_on(text, config, directory_);
     EXPECT_EQ(files.config.sees_committed_grams, config.sees_committed_grams);
     const auto heads = load_chimera(*device_, files, target_files(), options_);
-    const auto reader = heads->make_sequence(0);
+    const auto reader = heads->make_sequence(nullptr);
     for (int i = 1; i < 30; i++) {
       for (int k = 0; k < 3; k++) {
         EXPECT_EQ(best_of(head_logits(*reader, text, config.gram, i, k)),
@@ -410,7 +410,7 @@ TEST_F(TrainedHeads, chimera_drafts_with_the_inputs_of_training) {
                 kernels::DType::F32);
     const auto drafting =
         load_chimera(*device_, open_heads(directory_, &target_files()), target_files(), options_);
-    const auto reader = drafting->make_sequence(0);
+    const auto reader = drafting->make_sequence(nullptr);
     std::vector<double> loss(3);
     for (int i = 3; i < 18; i++) {
       for (int k = 0; k < 3 && i + 2 + k < 20; k++) {

@@ -62,6 +62,7 @@ class ToySequence : public ChimeraSequence {
     }
     return logits;
   }
+  void fill_cache(std::span<const TokenId> /*grams*/) override {}
   GramCounts gram_counts() const override { return {}; }
 
  private:
@@ -115,7 +116,7 @@ std::vector<float> ToyMedusa::logits(std::span<const float> hidden, int n_heads)
   return logits;
 }
 
-std::unique_ptr<ChimeraSequence> ToyChimera::make_sequence(int /*n_cached_grams*/) {
+std::unique_ptr<ChimeraSequence> ToyChimera::make_sequence(std::shared_ptr<GramCache> /*cache*/) {
   return std::make_unique<ToySequence>(*this);
 }
 

@@ -37,7 +37,7 @@ class ToyChimera : public ChimeraHeads {
   int n_heads() const override { return n_heads_; }
   int vocab_size() const override { return toy_.vocab_size(); }
   int gram() const override { return gram_; }
-  std::unique_ptr<ChimeraSequence> make_sequence(int n_cached_grams) override;
+  std::unique_ptr<ChimeraSequence> make_sequence(std::shared_ptr<GramCache> cache) override;
 
   const ToyModel& toy() const { return toy_; }
   int n_ranked() const { return n_ranked_; }

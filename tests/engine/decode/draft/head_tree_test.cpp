@@ -376,13 +376,14 @@ TEST(HeadTree, heads_with_nan_logits_give_plain_decoding) {
     std::vector<float> level(std::span<const int> parent, std::span<const TokenId>) override {
       return std::vector<float>(parent.size() * vocab_, NAN);
     }
+    void fill_cache(std::span<const TokenId> /*grams*/) override {}
     GramCounts gram_counts() const override { return {}; }
     std::size_t vocab_;
     int length_ = 0;
   };
   struct SilentChimera : ToyChimera {
     using ToyChimera::ToyChimera;
-    std::unique_ptr<ChimeraSequence> make_sequence(int) override {
+    std::unique_ptr<ChimeraSequence> make_sequence(std::shared_ptr<GramCache>) override {
       return std::make_unique<SilentSequence>(vocab_size());
     }
   };

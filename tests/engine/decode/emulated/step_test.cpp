@@ -11,6 +11,7 @@
 
 #include "engine/decode/draft/drafter.h"
 #include "engine/decode/verify/sampling.h"
+#include "engine/model/gram_cache.h"
 #include "engine/model/kv_cache.h"
 #include "tests/engine/decode/emulated/cuda_calls.h"
 #include "tests/engine/decode/emulated/devices.h"
@@ -173,7 +174,7 @@ TEST(EmulatedGpuStep, draft_heads_allocate_nothing_for_new_k_grams) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   auto* heads = dynamic_cast<ChimeraHeads*>(on.heads("chimera"));
   ASSERT_NE(heads, nullptr);
-  const auto text = heads->make_sequence(0);
+  const auto text = heads->make_sequence(nullptr);
   const int dim = dynamic_cast<Model&>(on.model()).config().dim;
   const std::vector<float> hidden(static_cast<std::size_t>(dim), 0.5f);
   for (TokenId first = 1; first < 8; first++) {
@@ -531,7 +532,7 @@ TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
   }
   expect_plain(found, medusa.MedusaHeads::ranked(hidden, 2, kRanked));
 
-  const auto text = chimera.make_sequence(8);
+  const auto text = chimera.make_sequence(std::make_shared<GramCache>(8));
   const std::vector<TokenId> gram(static_cast<std::size_t>(chimera.gram()), 3);
   const int none = -1;
   text->append(hidden, gram);
