@@ -15,7 +15,7 @@ takes_smollm2() {
   [ $# -eq 0 ] || [[ $1 == -* ]] || return
   local argument
   for argument in "$@"; do
-    case $argument in --model | --model=* | --open | --open=* | -h | --help | --version) return 1 ;; esac
+    case $argument in --model | --model=* | --open | --open=* | --describe | --describe=* | -h | --help | --version) return 1 ;; esac
   done
 }
 fetching=
@@ -47,6 +47,12 @@ find_smollm2() {
 }
 smollm2=
 if takes_smollm2 "$@"; then find_smollm2; fi
+
+# --describe and --export work without a display; --export comes with --open.
+for argument in "$@"; do
+  [[ $1 == -* ]] || break
+  case $argument in --describe | --describe=* | --export | --export=*) exec "$program" "$@" ;; esac
+done
 
 # Without a display this script runs a race in the terminal and passes the options to it; options that only a window has are refused. Only
 # DISPLAY counts, because Debian's GLFW opens X11 displays; under Wayland it opens Xwayland's.

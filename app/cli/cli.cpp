@@ -50,6 +50,43 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
       ->needs("--screenshot");
   app.add_option("--step", o.step, "select this step of the run shown")
       ->transform(whole_number(0, 1 << 30));
+  app.add_option("--export", o.export_to,
+                 "write the recording of --open to this file and exit, without a window; the "
+                 "formats are those of `decoscope trace convert`")
+      ->type_name("FILE")
+      ->excludes("--screenshot");
+  CLI::Option* describe =
+      app.add_option("--describe", o.describe,
+                     "print a recording as text and exit, without a window; screen readers can "
+                     "read it")
+          ->type_name("RUN.pdrun");
+  for (const char* other : {"--open", "--start", "--screenshot", "--export"})
+    describe->excludes(other);
+}
+
+/// Runs what the options without a subcommand request: the window, or an export without one.
+int without_subcommand(const WindowCommandOptions& o) {
+  if (!o.describe.empty()) {
+    TraceOptions options;
+    options.what = "describe";
+    options.path = o.describe;
+    return trace(options);
+  }
+  if (!o.export_to.empty()) {
+    if (o.open.empty())
+      throw kernels::Error(
+          kernels::ErrorCode::Usage,
+          fmt::format("--export {}: names no recording to export; add --open RUN.pdrun",
+                      o.export_to));
+    TraceOptions options;
+    options.what = "convert";
+    options.path = o.open;
+    options.out = o.export_to;
+    return trace(options);
+  }
+  if (o.model.scale != "auto") engine::scale_from(o.model.scale);
+  if (!o.model.draft_scale.empty()) engine::scale_from(o.model.draft_scale);
+  return window(o);
 }
 
 void add_devices(CLI::App& app, Parsed& p, Run& run) {
@@ -107,11 +144,7 @@ int run_command_line(int argc, char** argv) {
   app.set_version_flag("--version", version_text());
   app.require_subcommand(0, 1);
   Parsed p;
-  Run run = [&p] {
-    if (p.window.model.scale != "auto") engine::scale_from(p.window.model.scale);
-    if (!p.window.model.draft_scale.empty()) engine::scale_from(p.window.model.draft_scale);
-    return window(p.window);
-  };
+  Run run = [&p] { return without_subcommand(p.window); };
   add_window_options(app, p.window);
   for (const auto add : {add_generate, add_compare, add_bench, add_data, add_train, add_model,
                          add_score, add_reason, add_trace, add_lesson, add_devices})

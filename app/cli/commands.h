@@ -222,7 +222,7 @@ struct TotOptions : ReasonOptions {
 
 /// Options of `trace`.
 struct TraceOptions {
-  std::string what;  // info, validate, convert
+  std::string what;  // info, validate, convert, describe
   std::string path, out;
   std::string model;  // info: model to compare with; empty: bundled models of the recorded names
   engine::FileLimits limits;  // info: for opening those models
@@ -261,6 +261,8 @@ struct WindowCommandOptions {
   int width = 1600, height = 1000;  // of the window, pixels
   int ui_scale = 0;                 // percent; 0: the window's setting
   bool start = false;               // start the comparison as soon as the window is open
+  std::string describe;   // recording to describe on standard output, without a window; empty: none
+  std::string export_to;  // file to convert the recording of `open` to, without a window
 };
 
 // Each function runs the subcommand of its name.

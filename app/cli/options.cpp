@@ -312,7 +312,7 @@ void add_pool_option(CLI::App& command, std::string& pool) {
   command
       .add_option("--pool", pool,
                   "a text file; suffix and lookahead also guess what followed the end of the text "
-                  "in it")
+                  "in it; chimera fills its cache with the file's k-grams")
       ->type_name("FILE")
       ->group("Decoder");
 }

@@ -24,6 +24,7 @@
 #include "engine/store/memory_plan.h"
 #include "kernels/error.h"
 #include "ui/files/prompt_file.h"
+#include "ui/prepare/status.h"
 #include "ui/shell/catalog.h"
 
 namespace app {
@@ -75,7 +76,7 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
   std::vector<ui::CatalogDecoder> list;
   for (const engine::DecoderInfo& info : engine::decoders()) {
     ui::CatalogDecoder decoder{.name = info.name,
-                               .title = info.title,
+                               .title = ui::title_in_lists(info.name, info.title),
                                .summary = info.summary,
                                .reference = info.reference,
                                .lossless = info.lossless,

@@ -18,21 +18,35 @@
 namespace app {
 namespace {
 
+// Returns in plain words why a GPU cannot be used.
+std::string plain_words(const std::string& reason) {
+  if (reason.find("cudaErrorInsufficientDriver") != std::string::npos &&
+      reason.starts_with("cudaGetDeviceCount"))
+    return "no NVIDIA driver was found";
+  if (reason.starts_with("cuda")) return "its driver reports an error";
+  return reason.substr(0, reason.find(" (cuda"));
+}
+
 // Appends a device.
 void add_device(ui::Catalog& catalog, const engine::DeviceInfo& device) {
-  const bool is_cpu = kernels::is_cpu(device.name);
+  const bool is_cpu = kernels::is_cpu(device.name), emulated = device.name == "cuda:emulated";
+  const std::string why = plain_words(device.reason);
   const auto place = static_cast<std::ptrdiff_t>(catalog.devices.size());
   catalog.devices.push_back(
       {.name = device.name,
        .title = device.available ? fmt::format("{}, {}", device.name, device.ops) : device.name,
-       .unavailable = device.reason});
+       .unavailable = why});
   catalog.health.insert(catalog.health.begin() + place,
-                        {.name = is_cpu ? "CPU" : "GPU (" + device.name + ")",
-                         .value = device.available ? "ready, computes with " + device.ops
-                                                   : "not used: " + device.reason,
+                        {.name = is_cpu     ? "CPU"
+                                 : emulated ? "emulated GPU"
+                                            : "GPU (" + device.name + ")",
+                         .value = !device.available ? "not used: " + why
+                                  : emulated ? "for tests: computes like a GPU on the CPU, slowly"
+                                             : "ready, computes with " + device.ops,
                          .ok = device.available,
                          .fix = device.available ? "" : "Everything runs on the CPU.",
-                         .needed = is_cpu});
+                         .needed = is_cpu,
+                         .details = why == device.reason ? "" : device.reason});
 }
 
 }  // namespace

@@ -107,9 +107,8 @@ SpeedAccount speed_account(const Timeline& timeline,
                 "speed-up; What if simulates its schedule."};
   if (!baseline)
     return {.why =
-                "No finished AR run of this prompt with the same settings is here. Run plain "
-                "decoding, or a "
-                "race with it."};
+                "No finished run of plain decoding is here for this prompt with the same settings. "
+                "Run it, or a race with it."};
   const StepCost own = step_cost_of(run), plain = step_cost_of(*baseline);
   SpeedAccount account{.baseline = baseline->id(), .plain_ms = plain.total()};
   const double rows = own.forward - plain.forward, extra = own.rows - 1;

@@ -70,7 +70,9 @@ RecordedShape recorded_shape(const Timeline& timeline, const RunRecord& run) {
   const Acceptance acceptance = acceptance_of(run);
   const SpeedAccount account = speed_account(timeline, run, acceptance);
   if (!account.why.empty()) return {.why = account.why};
-  if (acceptance.reached == 0) return {.why = "No step of this run proposed a token yet."};
+  if (acceptance.reached == 0)
+    return {.why = run.over() ? "This run proposed no tokens."
+                              : "This run has proposed no tokens so far."};
   RecordedShape shape;
   double n_levels = 0;
   for (const StepRecord& step : run.steps) {

@@ -79,6 +79,7 @@ TEST_F(RunScript, races_on_smollm2_where_it_is) {
   EXPECT_EQ(raced(with + "DISPLAY=:9", ""), "--model " + smollm2() + " --screen compare --start");
   EXPECT_EQ(raced(with + "DISPLAY=:9", "--open a.pdrun"), "--open a.pdrun");
   EXPECT_EQ(raced(with, "--help"), "--help");
+  EXPECT_EQ(raced(with, "--describe a.pdrun"), "--describe a.pdrun");
   EXPECT_EQ(raced(with, "devices"), "devices");
 }
 
@@ -93,6 +94,12 @@ TEST_F(RunScript, refuses_window_options_without_a_display) {
                               "/scripts/run.sh --open run.pdrun 2> " + out() + ".errors";
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
   EXPECT_THAT(read(out() + ".errors"), HasSubstr("run.sh: --open needs a display"));
+}
+
+TEST_F(RunScript, exports_and_describes_without_a_display) {
+  for (const char* arguments :
+       {"--describe run.pdrun", "--open run.pdrun --export run.md", "--open=a --export=b.html"})
+    EXPECT_EQ(raced("", arguments), arguments);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 #include <imgui.h>
 
+#include "engine/trace/describe.h"
 #include "engine/trace/export.h"
+#include "engine/trace/page/report.h"
 #include "tests/support/files.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/prepared.h"
@@ -221,6 +223,69 @@ TEST(Exporting, existing_file_is_kept_and_trace_gets_next_name) {
   EXPECT_THAT(ui::export_trace(timeline, folder / "trace.json", {}), HasSubstr("trace-2.json"));
   EXPECT_EQ(fs::file_size(folder / "trace.json"), 10u);
   EXPECT_GT(fs::file_size(folder / "trace-2.json"), 1000u);
+}
+
+TEST(Exporting, report_has_the_prompt_only_with_consent) {
+  const Folder folder;
+  Stage stage;
+  const auto wait = [&] {
+    return waiting::until([&] { return !stage.shell.exports(); },
+                          [&] { stage.gui.frame(stage.shell); });
+  };
+  const std::string prompt = stage.shell.session().shown().timeline.run(1)->started.prompt;
+  ASSERT_NE(prompt, "");
+  const std::string first_line = prompt.substr(0, prompt.find('\n'));
+  stage.shell.export_report(folder / "new/run.md", false);
+  EXPECT_TRUE(stage.shell.exports());
+  ASSERT_TRUE(wait());
+  EXPECT_THAT(stage.shell.message(), HasSubstr("Wrote " + folder / "new/run.md"));
+  const std::string without = engine::test::read_file(folder / "new/run.md");
+  EXPECT_THAT(without, HasSubstr("# Decoscope report"));
+  EXPECT_THAT(without, HasSubstr("Prompt: left out"));
+  EXPECT_THAT(without, Not(HasSubstr("Prompt:\n")));
+  stage.shell.export_report(folder / "new/run.md", true);
+  ASSERT_TRUE(wait());
+  EXPECT_THAT(engine::test::read_file(folder / "new/run-2.md"),
+              HasSubstr("Prompt:\n\n    " + first_line));
+  EXPECT_EQ(engine::test::read_file(folder / "new/run.md"), without) << "no file is replaced";
+}
+
+TEST(Exporting, description_is_the_text_of_every_run) {
+  const Folder folder;
+  Stage stage;
+  stage.shell.export_description(folder / "run.txt");
+  ASSERT_TRUE(waiting::until([&] { return !stage.shell.exports(); },
+                             [&] { stage.gui.frame(stage.shell); }));
+  EXPECT_EQ(engine::test::read_file(folder / "run.txt"),
+            engine::describe(stage.shell.session().shown().timeline));
+}
+
+TEST(Exporting, cancelled_texts_leave_no_file) {
+  const Folder folder;
+  const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
+  int n_asked = 0;
+  double last = -1;
+  const auto never = [&](double fraction) {
+    EXPECT_GT(fraction, last);
+    EXPECT_LT(fraction, 1);
+    last = fraction;
+    ++n_asked;
+    return true;
+  };
+  EXPECT_THAT(ui::export_description(timeline, folder / "a.txt", never), HasSubstr("Wrote "));
+  EXPECT_EQ(n_asked, 3) << "before each run and before the file is written";
+  for (int stop_at = 0; stop_at < n_asked; ++stop_at) {
+    int n = 0;
+    const auto stop = [&](double) { return n++ < stop_at; };
+    EXPECT_THAT(ui::export_description(timeline, folder / "b.txt", stop),
+                HasSubstr("not exported: cancelled"));
+    EXPECT_FALSE(fs::exists(folder / "b.txt"));
+  }
+  const auto at_once = [](double) { return false; };
+  EXPECT_THAT(ui::export_report(timeline, folder / "b.md", {}, at_once), HasSubstr("cancelled"));
+  EXPECT_FALSE(fs::exists(folder / "b.md"));
+  std::ofstream(folder / "file") << "no folder";
+  EXPECT_THAT(ui::export_report(timeline, folder / "file/b.md", {}), Not(HasSubstr("Wrote")));
 }
 
 TEST(Exporting, reports_progress) {

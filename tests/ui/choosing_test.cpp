@@ -339,6 +339,47 @@ TEST(Choosing, marked_runs_are_renamed_and_compared) {
   });
 }
 
+TEST(Choosing, a_note_on_a_run_is_edited_in_its_menu) {
+  play("run_note", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    ctx->Yield(2);
+    shell.take(streams::one_run("jacobi", 24, 1));
+    ctx->Yield(3);
+    const auto open_field = [&] {
+      ctx->SetRef(ImGui::FindWindowByName("Runs###live.runs"));
+      ctx->ItemClick("$$1/##run", ImGuiMouseButton_Right);
+      ctx->Yield(2);
+      ctx->ItemClick("//$FOCUSED/###note");
+      ctx->Yield(3);
+      ctx->SetRef(ImGui::FindWindowByName("Runs###live.runs"));
+    };
+    open_field();
+    ctx->ItemClick("$$1/##note");
+    ctx->KeyChars("too wide,");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->KeyChars("but fast");
+    ctx->Yield(2);
+    IM_CHECK(shell.notes().run_notes.empty());
+    ctx->ItemClick("$$1/###save_note");
+    ctx->Yield(2);
+    IM_CHECK_EQ(shell.notes().run_notes[1], std::string("too wide,\nbut fast"));
+    IM_CHECK_EQ(shell.state<ui::RunsView>().noting, 0u);
+    // A note that is too long cannot be saved; "Cancel" keeps the old one.
+    open_field();
+    IM_CHECK_EQ(std::string(shell.state<ui::RunsView>().new_note.c_str()),
+                std::string("too wide,\nbut fast"));
+    ImGui::SetClipboardText(std::string(ui::kMaxRunNote, 'x').c_str());
+    ctx->ItemClick("$$1/##note");
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_V);
+    ctx->Yield(3);
+    IM_CHECK((ctx->ItemInfo("$$1/###save_note").ItemFlags & ImGuiItemFlags_Disabled) != 0);
+    ctx->ItemClick("$$1/###cancel_note");
+    ctx->Yield(2);
+    IM_CHECK_EQ(shell.notes().run_notes[1], std::string("too wide,\nbut fast"));
+    IM_CHECK_EQ(shell.state<ui::RunsView>().noting, 0u);
+  });
+}
+
 TEST(Choosing, emoji_in_the_prompt_is_one_character) {
   play("emoji", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;

@@ -1,5 +1,6 @@
 // The timeline of a run: levels of detail, counters, arrows, the order of lanes.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <random>
 
@@ -273,7 +274,7 @@ TEST(Gantt, position_clock_length_is_committed_tokens) {
     EXPECT_LE(blocks[i].t1, times.steps[i].position + times.steps[i].n_tokens);
     EXPECT_GT(blocks[i].t1 - blocks[i].t0, 0.9 * times.steps[i].n_tokens);
   }
-  EXPECT_EQ(tick_label(view, 40), "40");
+  EXPECT_EQ(tick_labels(view, std::array{40.0, 50.0}).front(), "40");
   EXPECT_EQ(length_words(ClockKind::Position, 12), "12 positions");
   const auto bars = overview(times, view, begin, end, 12);
   for (const float tokens : bars) EXPECT_NEAR(tokens, 8, 8);
@@ -312,10 +313,47 @@ TEST(Gantt, normalised_clock_aligns_start_and_end) {
     EXPECT_EQ(all.tokens, 96);
   }
   const ClockView view{ClockKind::Normalised, 0, 0, 10, 900};
-  EXPECT_EQ(tick_label(view, 7.5), "7.5 %");
+  EXPECT_EQ(tick_labels(view, std::array{7.5, 8.0}).front(), "7.5 %");
   EXPECT_EQ(length_words(ClockKind::Normalised, 12.5), "12.5 % of the run");
   const RunTimes nothing;
   EXPECT_EQ(to_compute(ClockKind::Normalised, nothing, 50, 0), 50);
+}
+
+TEST(Gantt, labels_of_neighbouring_ticks_differ) {
+  for (const ClockKind clock : {ClockKind::Wall, ClockKind::Compute, ClockKind::Step,
+                                ClockKind::Position, ClockKind::Normalised}) {
+    for (double range = closest_range(clock); range < 1e11; range *= 1.7) {
+      for (const double t0 : {0.0, -range / 3, 61.0, 3.2e9}) {
+        if (t0 > 1e3 && clock == ClockKind::Normalised) continue;  // a run has 100 %
+        for (const float width : {300.0f, 900.0f, 3840.0f}) {
+          const ClockView view{clock, 0, t0, t0 + range, width};
+          const auto ticks = ruler_ticks(view, 84);
+          const auto labels = tick_labels(view, ticks);
+          ASSERT_EQ(labels.size(), ticks.size());
+          for (std::size_t i = 1; i < labels.size(); ++i)
+            ASSERT_NE(labels[i], labels[i - 1]) << clock_name(clock) << ", range " << range;
+        }
+      }
+    }
+  }
+}
+
+TEST(Gantt, labels_of_short_ranges_are_small_units) {
+  const ClockView us{ClockKind::Compute, 0, 0, 5000, 900}, ns{ClockKind::Compute, 0, 0, 1000, 900};
+  EXPECT_EQ(tick_labels(us, std::array{0.0, 500.0}),
+            (std::vector<std::string>{"0.0 us", "0.5 us"}));
+  EXPECT_EQ(tick_labels(ns, std::array{0.0, 100.0}), (std::vector<std::string>{"0 ns", "100 ns"}));
+  const ClockView ms{ClockKind::Compute, 0, 0, 2.5e5, 3840};
+  EXPECT_EQ(tick_labels(ms, std::array{1e4, 2e4}),
+            (std::vector<std::string>{"0.01 ms", "0.02 ms"}));
+}
+
+TEST(Gantt, an_empty_axis_has_no_labels) {
+  ClockView view{ClockKind::Compute, 0, 0, 1.05, 900};
+  view.empty = true;
+  const auto ticks = ruler_ticks(view, 84);
+  EXPECT_GT(ticks.size(), 1u);
+  EXPECT_EQ(tick_labels(view, ticks), std::vector<std::string>(ticks.size()));
 }
 
 TEST(Gantt, an_empty_run_has_nothing_to_draw) {

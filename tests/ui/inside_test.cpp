@@ -284,6 +284,25 @@ TEST(Trajectory, follows_the_proved_tokens_sideways) {
   EXPECT_LT(x, window->InnerRect.Max.x);
 }
 
+TEST(Legend, has_the_same_room_in_a_window_that_is_scrolled_sideways) {
+  headless::Headless gui;
+  float room[2] = {};
+  for (int frame = 0; frame < 4; ++frame)
+    gui.said([&] {
+      ImGui::SetNextWindowSize({300, 200});
+      ImGui::Begin("wide", nullptr, ImGuiWindowFlags_HorizontalScrollbar);
+      ImGui::Dummy({2000, 10});
+      if (frame == 1) ImGui::SetScrollX(500);
+      const float scrolled = ImGui::GetScrollX();
+      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + scrolled);
+      room[scrolled > 0] = ui::room_in_view();
+      ImGui::Dummy({1, 1});
+      ImGui::End();
+    });
+  EXPECT_GT(room[0], 200);
+  EXPECT_FLOAT_EQ(room[0], room[1]);
+}
+
 TEST(TextEdges, are_at_the_caret_and_around_the_open_block) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);

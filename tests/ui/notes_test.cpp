@@ -1,4 +1,4 @@
-// Bookmarks and names of runs, saved beside a recording.
+// Bookmarks, names of runs and notes on runs, saved beside a recording.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -11,6 +11,9 @@
 #include "tests/ui/support/streams.h"
 #include "tests/ui/support/waiting.h"
 #include "ui/files/notes.h"
+#include "ui/panels/live/text_view.h"
+#include "ui/panels/time/timeline_view.h"
+#include "ui/shell/layout.h"
 
 namespace {
 
@@ -25,7 +28,8 @@ using ui::Notes;
 Notes some_notes() {
   return {
       {{2, 125'000'000, 14, Bookmark::Kind::Numbered}, {1, 1234.5678, -1, Bookmark::Kind::Kept}},
-      {{1, "plain"}, {2, "with = and, commas"}}};
+      {{1, "plain"}, {2, "with = and, commas"}},
+      {{1, "two lines:\nC:\\new = \xC3\xA9"}, {3, "\n\\n after a line feed"}}};
 }
 
 TEST(Notes, text_parses_to_the_same_notes) {
@@ -35,12 +39,25 @@ TEST(Notes, text_parses_to_the_same_notes) {
   EXPECT_EQ(read, some_notes());
 }
 
+TEST(Notes, every_lens_and_clock_has_a_name) {
+  for (int lens = 0; lens < ui::kLenses; ++lens)
+    for (int clock = 0; clock < ui::kClocks; ++clock) {
+      Notes notes, read;
+      std::string why;
+      notes.view.lens = static_cast<ui::Lens>(lens);
+      notes.view.range = {static_cast<ui::ClockKind>(clock), 1.5e9, -0.125};
+      EXPECT_FALSE(notes.empty());
+      EXPECT_TRUE(from_text(to_text(notes), read, why)) << why;
+      EXPECT_EQ(read, notes);
+    }
+}
+
 TEST(Notes, lines_of_a_newer_program_are_kept) {
   Notes read;
   std::string why;
-  EXPECT_TRUE(from_text("decoscope notes 2\nlens = probability\n\nrun 1 = a\n", read, why)) << why;
+  EXPECT_TRUE(from_text("decoscope notes 2\nlayout = wide\n\nrun 1 = a\n", read, why)) << why;
   EXPECT_EQ(read.run_names, (std::map<engine::RunId, std::string>{{1, "a"}}));
-  EXPECT_THAT(to_text(read), HasSubstr("\nlens = probability\n"));
+  EXPECT_THAT(to_text(read), HasSubstr("\nlayout = wide\n"));
 }
 
 TEST(Notes, unreadable_notes_are_set_aside) {
@@ -50,7 +67,15 @@ TEST(Notes, unreadable_notes_are_set_aside) {
        {"", "{\"json\": 1}", "decoscope notes 0\n", "decoscope notes 1\nbookmark = kept, run x\n",
         "decoscope notes 1\nbookmark = kept, run 1, step 2, nan ns\n",
         "decoscope notes 1\nbookmark = kept, run 1, step -7, 5 ns\n",
-        "decoscope notes 1\nsomething\n"}) {
+        "decoscope notes 1\nsomething\n", "decoscope notes 1\nnote of run x = a\n",
+        "decoscope notes 1\nnote of run 1 = \n", "decoscope notes 1\nnote of run 1 = a\\\n",
+        "decoscope notes 1\nnote of run 1 = a\\tb\n", "decoscope notes 1\nnote of run 1 = a\tb\n",
+        "decoscope notes 1\nnote of run 1 = \xC3(\n", "decoscope notes 1\nlens = rose\n",
+        "decoscope notes 1\nrange = compute, 5 to 5\n",
+        "decoscope notes 1\nrange = compute, 0 to nan\n",
+        "decoscope notes 1\nrange = compute, 0 to 1e300\n",
+        "decoscope notes 1\nrange = moon, 0 to 5\n",
+        "decoscope notes 1\nrange = steps, 0 to 5 ms\n"}) {
     write_file(path, text);
     std::string why;
     EXPECT_TRUE(ui::load_notes(recording, why).empty()) << text;
@@ -70,6 +95,34 @@ TEST(Notes, names_are_one_line_of_whole_characters) {
   std::string why;
   ASSERT_TRUE(from_text(to_text(notes), read, why)) << why;
   EXPECT_EQ(read.run_names[1], "two lines " + std::string(67, 'x') + "\xC3\xA9");
+}
+
+TEST(Notes, words_of_a_bookmark_name_its_run) {
+  const Bookmark numbered{2, 12'500'000, 14, Bookmark::Kind::Numbered},
+      kept{1, 5'000, -1, Bookmark::Kind::Kept};
+  EXPECT_EQ(ui::bookmark_words(numbered, 2, "B jacobi"),
+            "Bookmark 2 (Ctrl+2) of B jacobi at 12.5 ms, step 14");
+  EXPECT_EQ(ui::bookmark_words(numbered, 10, "B jacobi"),
+            "Bookmark 10 of B jacobi at 12.5 ms, step 14");
+  EXPECT_EQ(ui::bookmark_words(kept, 0, "plain"), "Mark of plain at 5.00 us");
+}
+
+TEST(Notes, notes_on_runs_have_a_limit) {
+  const std::string longest(ui::kMaxRunNote - 1, 'x');
+  EXPECT_EQ(ui::as_run_note(longest + "\n"), longest);
+  EXPECT_EQ(ui::as_run_note(longest + "\xC3\xA9"), longest) << "no half characters";
+  EXPECT_EQ(ui::as_run_note("a\tb\r\n\nc \n\n"), "a b \n\nc");
+  EXPECT_EQ(ui::as_run_note(" \n\n"), "");
+  const std::string head = "decoscope notes 1\nnote of run 4 = ", line(ui::kMaxRunNote, 'x');
+  Notes read;
+  std::string why;
+  EXPECT_TRUE(from_text(head + line + "\n", read, why)) << why;
+  EXPECT_EQ(read.run_notes[4], line);
+  EXPECT_FALSE(from_text(head + line + "x\n", read, why));
+  EXPECT_THAT(why, HasSubstr("line 2: note of run 4"));
+  Notes blank;
+  blank.run_notes[1] = "\n";
+  EXPECT_EQ(to_text(blank), "decoscope notes 1\n");
 }
 
 TEST(Notes, empty_notes_are_not_written) {
@@ -102,6 +155,33 @@ struct Stage {
   }
 };
 
+TEST(Notes, the_timeline_shows_bookmarks_of_its_runs) {
+  Stage stage;
+  stage.shell.take(streams::race({"ar", "jacobi"}));
+  const auto n_vertices = [&](ui::Screen screen) {
+    for (int i = 0; i < 4; ++i) stage.gui.frame(stage.shell);
+    const ImGuiWindow* panel =
+        ImGui::FindWindowByName(ui::window_name(screen, "gantt", "").c_str());
+    return panel ? panel->DrawList->VtxBuffer.Size : 0;
+  };
+  const Bookmark of_first{1, 1e6, -1, Bookmark::Kind::Kept},
+      of_second{2, 1e6, -1, Bookmark::Kind::Kept};
+  std::vector<Bookmark>& set = stage.shell.notes().bookmarks;
+  stage.shell.show(ui::Screen::Live);
+  stage.shell.selection().run = 1;
+  const int none = n_vertices(ui::Screen::Live);
+  EXPECT_GT(none, 0);
+  set = {of_second};
+  EXPECT_EQ(n_vertices(ui::Screen::Live), none) << "a bookmark of another run";
+  set = {of_second, of_first};
+  EXPECT_GT(n_vertices(ui::Screen::Live), none);
+  // The timelines of a race show the bookmarks of all its lanes.
+  stage.shell.show(ui::Screen::Compare);
+  const int both = n_vertices(ui::Screen::Compare);
+  set = {of_second};
+  EXPECT_LT(n_vertices(ui::Screen::Compare), both);
+}
+
 TEST(Notes, bookmarks_and_names_survive_saving) {
   const Folder folder;
   std::vector<Bookmark> set;
@@ -117,6 +197,7 @@ TEST(Notes, bookmarks_and_names_survive_saving) {
     stage.shell.perform(ui::Action::KeepMark);
     stage.shell.perform(ui::Action::Mark);  // a temporary mark is not saved
     stage.shell.notes().run_names[1] = "first try";
+    stage.shell.notes().run_notes[1] = "slow,\nbut correct";
     set.assign(stage.shell.notes().bookmarks.begin(), stage.shell.notes().bookmarks.begin() + 2);
     stage.save(folder / "mine.pdrun");
     ASSERT_TRUE(fs::exists(folder / "mine.pdrun")) << stage.shell.message();
@@ -127,6 +208,7 @@ TEST(Notes, bookmarks_and_names_survive_saving) {
     stage.settle();
     EXPECT_EQ(stage.shell.notes().bookmarks, set);
     EXPECT_EQ(stage.shell.notes().run_names[1], "first try");
+    EXPECT_EQ(stage.shell.notes().run_notes[1], "slow,\nbut correct");
     stage.shell.selection().locked = {};
     stage.shell.perform(ui::Action::Jump1);
     EXPECT_EQ(stage.shell.selection().locked.step, 5);
@@ -145,6 +227,92 @@ TEST(Notes, bookmarks_and_names_survive_saving) {
   EXPECT_TRUE(report.notices().empty());
   // A recording without notes shows none; after it the session shows its own notes.
   stage.shell.take(streams::one_run("ar"));
+}
+
+TEST(Notes, the_lens_of_a_recording_ends_with_it) {
+  const Folder folder;
+  const std::string with = folder / "with.pdrun", without = folder / "without.pdrun";
+  {
+    Stage stage;
+    stage.shell.take(streams::one_run("lookahead"));
+    stage.gui.frame(stage.shell);
+    stage.save(without);
+  }
+  {
+    Stage stage;
+    stage.shell.take(streams::race({"ar", "jacobi"}));
+    stage.shell.show(ui::Screen::Compare);
+    stage.gui.frame(stage.shell);
+    stage.shell.state<ui::TextView>().lens = ui::Lens::Cost;
+    stage.shell.state<ui::TimelineView>().range.range0 = 3e6;
+    stage.shell.state<ui::TimelineView>().range.range1 = 9e6;
+    stage.save(with);
+  }
+  Stage stage;
+  stage.shell.open(with);
+  stage.settle();
+  for (int i = 0; i < 3; ++i) stage.gui.frame(stage.shell);
+  EXPECT_EQ(stage.shell.state<ui::TextView>().lens, ui::Lens::Cost);
+  EXPECT_EQ(stage.shell.state<ui::TimelineView>().range.range1, 9e6) << "of the race";
+  stage.shell.open(without);
+  stage.settle();
+  EXPECT_EQ(stage.shell.state<ui::TextView>().lens, ui::Lens::TokenStatus);
+}
+
+TEST(Notes, lens_and_measured_range_survive_saving) {
+  const Folder folder;
+  const std::string recording = folder / "mine.pdrun";
+  {
+    Stage stage;
+    stage.shell.take(streams::one_run("lookahead"));
+    stage.shell.show(ui::Screen::Live);
+    stage.gui.frame(stage.shell);
+    stage.shell.state<ui::TextView>().lens = ui::Lens::Cost;
+    auto& view = stage.shell.state<ui::TimelineView>();
+    view.clock = ui::ClockKind::Step;
+    view.range.range0 = 7;
+    view.range.range1 = 2.5;
+    stage.save(recording);
+    ASSERT_TRUE(fs::exists(ui::notes_path(recording))) << stage.shell.message();
+  }
+  Stage stage;
+  stage.shell.open(recording);
+  stage.settle();
+  EXPECT_EQ(stage.shell.state<ui::TextView>().lens, ui::Lens::Cost);
+  const auto& view = stage.shell.state<ui::TimelineView>();
+  EXPECT_EQ(view.clock, ui::ClockKind::Step);
+  EXPECT_EQ(view.range.range0, 7);
+  EXPECT_EQ(view.range.range1, 2.5);
+  // The view is saved again before another document is shown.
+  stage.shell.state<ui::TextView>().lens = ui::Lens::TokenStatus;
+  stage.shell.take({engine::RunStarted{.run = 2, .model = 7, .decoder = "ar"}});
+  std::string why;
+  const Notes left = ui::load_notes(recording, why);
+  EXPECT_EQ(why, "");
+  EXPECT_EQ(left.view.lens, ui::Lens::TokenStatus);
+  EXPECT_EQ(left.view.range, (ui::MeasuredRange{ui::ClockKind::Step, 7, 2.5}));
+  EXPECT_EQ(view.range.range0, view.range.range1) << "the range belongs to the recording";
+}
+
+TEST(Notes, looking_at_a_recording_makes_no_file) {
+  const Folder folder;
+  {
+    engine::Recorder recorder(folder / "other.pdrun");
+    for (const engine::Event& event : streams::one_run("jacobi")) recorder.push(event);
+  }
+  Stage stage;
+  stage.shell.open(folder / "other.pdrun");
+  stage.settle();
+  stage.shell.state<ui::TextView>().lens = ui::Lens::Age;
+  stage.shell.state<ui::TimelineView>().range.range1 = 1e6;
+  stage.gui.frame(stage.shell);
+  stage.shell.perform(ui::Action::Undo);
+  EXPECT_THAT(stage.shell.message(), HasSubstr("nothing to undo"));
+  EXPECT_EQ(stage.shell.state<ui::TextView>().lens, ui::Lens::Age);
+  stage.shell.open(folder / "none.pdrun");
+  stage.settle();
+  stage.shell.take({engine::RunStarted{.run = 2, .model = 7, .decoder = "ar"}});
+  EXPECT_FALSE(fs::exists(ui::notes_path(folder / "other.pdrun")));
 }
 
 TEST(Notes, each_document_has_its_own) {

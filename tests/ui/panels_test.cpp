@@ -1,5 +1,6 @@
 // Every screen with every panel, drawn without a window over complete and damaged streams.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,12 +13,14 @@
 
 #include "tests/support/work_time.h"
 #include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/streams.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/prepare/tokens/right_to_left.h"
 #include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/draw.h"
 
 namespace {
 
@@ -71,6 +74,27 @@ engine::Timeline told_by(const char* decoder,
   return timeline;
 }
 
+TEST(Text, tokens_are_whole_with_every_lens_and_layout) {
+  DrawnWindow window;
+  window.shell.take(streams::one_run("lookahead", 40));
+  window.shell.show(ui::Screen::Live);
+  for (const bool flowing : {false, true})
+    for (const ui::Lens lens : {ui::Lens::TokenStatus, ui::Lens::Probability, ui::Lens::Age,
+                                ui::Lens::Cost, ui::Lens::Agreement, ui::Lens::Origin}) {
+      SCOPED_TRACE(testing::Message()
+                   << "lens " << static_cast<int>(lens) << ", flowing " << flowing);
+      window.shell.settings().flowing_text = flowing;
+      window.shell.state<ui::TextView>().lens = lens;
+      for (int i = 0; i < 4; ++i) window.gui.frame(window.shell);
+      std::vector<glyphs::Glyph> text;
+      for (const glyphs::Glyph& glyph : glyphs::drawn())
+        if (glyph.window == "Text###live.text") text.push_back(glyph);
+      EXPECT_GT(text.size(), 100u);
+      EXPECT_EQ(std::ranges::count_if(text, glyphs::is_cut_sideways), 0);
+      EXPECT_THAT(glyphs::covering(text), testing::IsEmpty());
+    }
+}
+
 TEST(Panels, fit_by_recorded_rows_of_any_decoder) {
   const ui::Panel &pool = *ui::panel_named("pool"), &trajectory = *ui::panel_named("trajectory");
   using Kind = engine::RowTag::Kind;
@@ -117,12 +141,18 @@ TEST(Panels, empty_panels_name_the_decoder) {
   EXPECT_THAT(said("pool", streams::one_run("jacobi", 24)),
               HasSubstr("Jacobi has no n-gram pool. The panel Trajectory shows its guesses."));
   EXPECT_THAT(said("pool", streams::one_run("ar", 24)),
-              HasSubstr("AR has proposed no tokens so far, so there is no n-gram pool."));
+              HasSubstr("Plain decoding proposed no tokens, so there is no n-gram pool."));
   EXPECT_THAT(
       said("trajectory", streams::one_run("prompt-lookup", 48)),
       HasSubstr("Prompt lookup does not refine a block. The panel Pool shows its proposals."));
   EXPECT_THAT(said("trajectory", streams::one_run("ar", 24)),
-              HasSubstr("AR has proposed no tokens so far, so it has no trajectory."));
+              HasSubstr("Plain decoding proposed no tokens, so it has no trajectory."));
+  std::vector<engine::Event> running = streams::one_run("ar", 24);
+  std::erase_if(running, [](const engine::Event& event) {
+    return std::holds_alternative<engine::RunFinished>(event);
+  });
+  EXPECT_THAT(said("trajectory", running),
+              HasSubstr("Plain decoding has proposed no tokens so far, so it has no trajectory."));
 }
 
 TEST(Panels, pool_lists_the_successors_of_each_steps_token) {
@@ -320,6 +350,82 @@ TEST(RightToLeft, the_panel_text_has_a_notice) {
     const bool is_said = window.said().find("right to left") != std::string::npos;
     EXPECT_EQ(is_said, has_letters);
   }
+}
+
+// Draws an empty state with a sketch into a window of its own.
+void draw_sketch_in_window(DrawnWindow& window, ui::Sketch kind, ImVec2 size) {
+  for (int i = 0; i < 2; ++i) {
+    window.gui.said([&] {
+      ImGui::SetNextWindowSize(size);
+      ImGui::Begin("sketch");
+      ui::empty_state("There is no run yet.", kind);
+      ImGui::End();
+    });
+  }
+}
+
+// Returns the vertices of a window that have the colour of sketches.
+std::vector<ImVec2> sketched_in(const char* name) {
+  std::vector<ImVec2> found;
+  const ImGuiWindow* window = ImGui::FindWindowByName(name);
+  if (!window) return found;
+  const ImU32 ink = ui::colour(ui::theme().dim, ui::kSketchAlpha);
+  for (const ImDrawVert& vertex : window->DrawList->VtxBuffer)
+    if (vertex.col == ink) found.push_back(vertex.pos);
+  return found;
+}
+
+TEST(Sketches, every_panel_has_one) {
+  for (const ui::Panel& panel : ui::panels()) EXPECT_NE(panel.sketch, ui::Sketch::None) << panel.id;
+}
+
+TEST(Sketches, kinds_draw_different_numbers_of_vertices) {
+  DrawnWindow window;
+  window.said();
+  std::set<int> counts;
+  for (int i = 0; i < ui::kSketches; ++i) {
+    draw_sketch_in_window(window, static_cast<ui::Sketch>(i), {400, 300});
+    const int n = ImGui::FindWindowByName("sketch")->DrawList->VtxBuffer.Size;
+    EXPECT_TRUE(counts.insert(n).second) << "kind " << i << " has " << n << ", as another one";
+  }
+}
+
+TEST(Sketches, are_below_the_words) {
+  DrawnWindow window;
+  window.said();
+  draw_sketch_in_window(window, ui::Sketch::Cells, {400, 300});
+  float words_end = 0;
+  for (const glyphs::Glyph& glyph : glyphs::drawn())
+    if (glyph.window == "sketch") words_end = std::max(words_end, glyph.seen.Max.y);
+  EXPECT_GT(words_end, 0);
+  const auto drawn = sketched_in("sketch");
+  EXPECT_FALSE(drawn.empty());
+  const ImRect inside = ImGui::FindWindowByName("sketch")->InnerRect;
+  for (const ImVec2& at : drawn) {
+    EXPECT_GE(at.y, words_end);
+    EXPECT_TRUE(inside.Contains(at));
+  }
+  draw_sketch_in_window(window, ui::Sketch::Cells, {400, 80});
+  EXPECT_TRUE(sketched_in("sketch").empty()) << "a low window has room for the words only";
+}
+
+TEST(Sketches, empty_panels_show_their_own) {
+  DrawnWindow window;
+  window.shell.show(ui::Screen::Live);
+  window.said();
+  const std::size_t text = sketched_in("Text###live.text").size(),
+                    timeline = sketched_in("Timeline###live.gantt").size(),
+                    numbers = sketched_in("Numbers###live.numbers").size();
+  EXPECT_GT(text, 0u);
+  EXPECT_GT(timeline, 0u);
+  EXPECT_GT(numbers, 0u);
+  EXPECT_NE(text, timeline);
+  EXPECT_NE(timeline, numbers);
+  // A run takes their place.
+  window.shell.take(streams::one_run("lookahead"));
+  window.said();
+  EXPECT_TRUE(sketched_in("Text###live.text").empty());
+  EXPECT_TRUE(sketched_in("Timeline###live.gantt").empty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/streams.h"
 #include "ui/prepare/numbers.h"
+#include "ui/prepare/playhead.h"
 #include "ui/prepare/search.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/gantt.h"
@@ -303,7 +304,7 @@ TEST(Numbers, speedup_names_its_baseline_and_begins_with_a_step) {
   const engine::RunRecord& run = *timeline.run(2);
   const RunTimes times = times_of(run);
   const Numbers numbers = numbers_of(timeline, run, times, times.steps.size());
-  EXPECT_EQ(numbers.speedup.label, "speedup vs run 1");
+  EXPECT_EQ(numbers.speedup.label, "speed-up vs run 1");
   EXPECT_NE(numbers.speedup.numbers.find("of run 1 / "), std::string::npos);
   EXPECT_NE(numbers.speedup.value, "-");
   EXPECT_EQ(numbers_of(timeline, run, times, 0).speedup.value, "-") << "no step is shown yet";
@@ -454,6 +455,37 @@ TEST(Numbers, numbers_and_times_are_short) {
   EXPECT_EQ(with_commas(-1234567), "-1,234,567");
 }
 
+TEST(Numbers, times_are_whole_nanoseconds_in_the_full_style) {
+  set_unit_style(UnitStyle::Full);
+  EXPECT_EQ(short_time(5'812'345), "5,812,345 ns");
+  EXPECT_EQ(short_time(31.4), "31 ns");
+  EXPECT_EQ(short_time(-1'500), "-1,500 ns");
+  EXPECT_EQ(short_time(0), "0 ns");
+  EXPECT_EQ(short_time(NAN), "-");
+  EXPECT_EQ(short_time(INFINITY), "-");
+  EXPECT_NE(short_time(1e30), "");
+  set_unit_style(UnitStyle::Short);
+  EXPECT_EQ(short_time(5'812'345), "5.81 ms");
+}
+
+TEST(Playhead, jumps_collect_the_time_of_frames) {
+  Jumps jumps;
+  EXPECT_EQ(jumps.take(0.016, seconds_between_moves(Motion::Full)), 0.016);
+  double moved = 0;
+  int n_moves = 0;
+  for (int i = 0; i < 100; ++i) {
+    const double by = jumps.take(0.016, seconds_between_moves(Motion::None));
+    moved += by;
+    n_moves += by > 0;
+  }
+  EXPECT_EQ(n_moves, 3) << "in 1.6 s";
+  EXPECT_NEAR(moved, 1.6, 0.5);
+  jumps.make_due(0.5);
+  EXPECT_GE(jumps.take(0.016, 0.5), 0.5);
+  // Less than three changes a second, so nothing flashes.
+  EXPECT_GT(seconds_between_moves(Motion::None), 1.0 / 3);
+}
+
 TEST(Gantt, ruler_ticks_are_round_and_apart) {
   for (const double range : {3e3, 1.7e6, 9e8, 4e10}) {
     const ClockView view{ClockKind::Wall, 0, 12345, 12345 + range, 900};
@@ -581,14 +613,14 @@ TEST(Difference, is_a_table_of_the_lanes) {
   const auto lanes = figures_of_race({"ar", "jacobi"});
   EXPECT_EQ(lanes[0].values[2], "-");
   EXPECT_EQ(lanes[1].values[9], "none");
-  EXPECT_EQ(as_markdown(lanes).find("|  | A ar | B jacobi |\n|---|---:|---:|"), 0u);
+  EXPECT_EQ(as_markdown(lanes).find("|  | A AR | B jacobi |\n|---|---:|---:|"), 0u);
 }
 
 TEST(Difference, five_lanes_have_columns_and_letters) {
   const auto lanes = figures_of_race({"ar", "lookahead", "jacobi", "prompt-lookup", "speculative"});
   ASSERT_EQ(lanes.size(), engine::kMaxLanes);
   EXPECT_TRUE(as_markdown(lanes).starts_with(
-      "|  | A ar | B lookahead | C jacobi | D prompt-lookup | E speculative |\n"
+      "|  | A AR | B lookahead | C jacobi | D prompt-lookup | E speculative |\n"
       "|---|---:|---:|---:|---:|---:|"));
 }
 

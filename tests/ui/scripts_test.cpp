@@ -334,7 +334,7 @@ TEST(Scripts, four_lanes_race_on_the_compare_screen) {
     ctx->SetRef(ImGui::FindWindowByName("Difference###compare.difference"));
     ctx->ItemClick("Copy table");
     ctx->Yield(2);
-    IM_CHECK_NE(std::string(ImGui::GetClipboardText()).find("| speedup |"), std::string::npos);
+    IM_CHECK_NE(std::string(ImGui::GetClipboardText()).find("| speed-up |"), std::string::npos);
   });
 }
 
@@ -359,15 +359,20 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
                [&] { return !stage.shell->session().live_is_shown() && !stage.shell->reads(); });
     IM_CHECK_EQ(stage.shell->session().shown().timeline.runs().size(), std::size_t{2});
     IM_CHECK_EQ(static_cast<int>(stage.shell->screen()), static_cast<int>(ui::Screen::Compare));
-    const auto export_now = [&] {
-      ctx->ItemClick("//##export/###do_trace");
+    const auto export_as = [&](const char* button) {
+      ctx->ItemClick((std::string("//##export/###") + button).c_str());
       wait_until(ctx, [&] { return !stage.shell->exports(); });
     };
+    const auto export_now = [&] { export_as("do_trace"); };
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
     ctx->ItemInputValue("//##export/##path", trace.c_str());
     export_now();
     IM_CHECK(fs::exists(trace));
     IM_CHECK_GT(fs::file_size(trace), std::uintmax_t{1000});
+    export_as("do_description");
+    IM_CHECK_NE(contents(folder / "trace.txt").find("Step 1: "), std::string::npos);
+    export_as("do_report");
+    IM_CHECK_NE(contents(folder / "trace.md").find("Prompt: left out"), std::string::npos);
     // The prompt's text is exported only if the box is ticked.
     IM_CHECK_EQ(contents(trace).find("\"prompt\":"), std::string::npos);
     IM_CHECK_NE(contents(trace).find("\"prompt_hash\":"), std::string::npos);
@@ -375,6 +380,8 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     ctx->ItemCheck("//##export/###prompt_text");
     export_now();
     IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
+    export_as("do_report");
+    IM_CHECK_NE(contents(folder / "with_prompt.md").find("Prompt:\n"), std::string::npos);
     ctx->ItemInputValue("//##export/##path", equal.c_str());
     ctx->ItemCheck("//##export/###equal_compute");
     export_now();

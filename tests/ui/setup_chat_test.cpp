@@ -121,7 +121,7 @@ TEST(SetupChat, another_model_without_a_template_is_read_raw) {
 
 std::vector<std::string> rows_of(const engine::Timeline& timeline) {
   std::vector<std::string> rows;
-  for (const Fact& row : recorded_setup(timeline, timeline.race(1), chatty()).rows)
+  for (const RecordedRow& row : recorded_setup(timeline, timeline.race(1), chatty()).rows)
     if (row.label.ends_with("read as") || row.label == "system")
       rows.push_back(row.label + ": " + row.value);
   return rows;

@@ -1,5 +1,6 @@
 // The form of Setup: the loaded model, the scale, the reuse of recorded settings.
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -175,7 +176,7 @@ TEST(Setup, reused_race_keeps_both_models) {
   EXPECT_EQ(form.lanes[1].model, "demo-cllm");
   const RecordedSetup setup =
       recorded_setup(timeline, {&timeline.runs()[0], &timeline.runs()[1]}, catalog);
-  const bool told = std::ranges::any_of(setup.rows, [](const Fact& row) {
+  const bool told = std::ranges::any_of(setup.rows, [](const RecordedRow& row) {
     return row.label == "model of B" && row.value == "demo-cllm";
   });
   EXPECT_TRUE(told);
@@ -507,7 +508,7 @@ TEST(Setup, recorded_run_names_its_draft) {
   engine::Timeline timeline;
   for (const engine::Event& event : streams::one_run("mcsd")) timeline.apply(event);
   const RecordedSetup setup = recorded_setup(timeline, {&timeline.runs()[0]}, streams::catalog());
-  const auto is_draft = [](const Fact& fact) {
+  const auto is_draft = [](const RecordedRow& fact) {
     return fact.label == "draft" && fact.value == "demo-draft";
   };
   EXPECT_TRUE(std::ranges::any_of(setup.rows, is_draft));
@@ -559,8 +560,8 @@ TEST(Status, race_shows_compute_per_lane) {
 
 TEST(Gantt, ruler_zero_has_no_sign) {
   const ClockView view{.t0 = -1e9, .t1 = 9e9};
-  EXPECT_EQ(tick_label(view, -1e-7), "0.0 s");
-  EXPECT_EQ(tick_label(view, -1e9), "-1.0 s");
+  EXPECT_EQ(tick_labels(view, std::array{-1e9, -1e-7, 1e9}),
+            (std::vector<std::string>{"-1.0 s", "0.0 s", "1.0 s"}));
 }
 
 TEST(Describe, line_feed_is_shown_as_in_the_text) {

@@ -443,11 +443,14 @@ std::string said_by(const char* panel,
 }
 
 TEST(StepPanels, empty_step_panels_give_the_reason) {
-  EXPECT_THAT(said_by("tree", streams::one_run("ar")), HasSubstr("so it has no tree."));
+  EXPECT_THAT(said_by("tree", streams::one_run("ar")),
+              HasSubstr("Plain decoding proposed no tokens, so it has no tree."));
   EXPECT_THAT(said_by("tree", streams::one_run("jacobi")), HasSubstr("Trajectory shows it."));
-  EXPECT_THAT(said_by("mask", streams::one_run("ar")), HasSubstr("one row per step"));
-  EXPECT_THAT(said_by("distributions", streams::one_run("lookahead")),
-              HasSubstr("this needs a draft model"));
+  EXPECT_THAT(said_by("mask", streams::one_run("ar")),
+              HasSubstr("Plain decoding computed one row per step;"));
+  EXPECT_THAT(
+      said_by("distributions", streams::one_run("lookahead")),
+      HasSubstr("Lookahead proposed no tokens with a probability: this needs a draft model"));
 }
 
 TEST(StepPanels, show_the_verification_of_the_step) {

@@ -72,6 +72,26 @@ TEST(Theme, borders_and_handles_have_contrast) {
   }
 }
 
+TEST(Theme, origins_of_accepted_tokens_differ_without_colour) {
+  const Mean origins[] = {Mean::Prefix, Mean::Guess, Mean::Pool, Mean::Draft};
+  for (const Mean a : origins)
+    for (const Mean b : origins)
+      EXPECT_EQ(ui::corner_of(a) == ui::corner_of(b), a == b)
+          << ui::look(a).name << ui::look(b).name;
+}
+
+TEST(Theme, text_on_the_tint_of_an_earlier_step_has_contrast) {
+  for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome, ui::kHighContrast})
+    for (const Mean mean : fills()) {
+      const auto mixed = [&](std::uint8_t fill, std::uint8_t card) {
+        return static_cast<std::uint8_t>(card + (fill - card) * ui::kQuietFill);
+      };
+      const ui::Rgb fill = ui::look(mean).fill, card = theme.card;
+      const ui::Rgb tint{mixed(fill.r, card.r), mixed(fill.g, card.g), mixed(fill.b, card.b)};
+      EXPECT_GE(ui::contrast(theme.text, tint), 4.5) << ui::look(mean).name;
+    }
+}
+
 TEST(Theme, meanings_differ_without_colour) {
   for (int a = 0; a < ui::kMeans; ++a)
     for (int b = a + 1; b < ui::kMeans; ++b) {

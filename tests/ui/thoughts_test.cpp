@@ -429,8 +429,8 @@ TEST(Thoughts, runs_list_names_the_thought_of_each_run) {
   window.shell.show(ui::Screen::Live);
   window.shell.take(with_model(search_with_prompts()));
   const std::string said = window.said();
-  EXPECT_THAT(said, HasSubstr("ar \xC2\xB7 thought 2:"));
-  EXPECT_THAT(said, HasSubstr("ar \xC2\xB7 score of thought"));
+  EXPECT_THAT(said, HasSubstr("AR \xC2\xB7 thought 2:"));
+  EXPECT_THAT(said, HasSubstr("AR \xC2\xB7 score of thought"));
 }
 
 // Two levels that are larger than the panel, opened from a file.

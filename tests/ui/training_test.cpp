@@ -197,7 +197,7 @@ TEST(Training, curves_have_the_reported_values) {
   for (const int step : {10, 100, 110, 200}) history.reports.push_back(report_of(step));
   const ui::TrainingCurves curves = ui::curves_of(history, ui::TrainingAxis::Tokens);
   ASSERT_EQ(curves.losses.size(), 3u);
-  EXPECT_EQ(curves.losses[1].name, "ar");
+  EXPECT_EQ(curves.losses[1].name, "AR");
   EXPECT_THAT(curves.losses[0].x, ElementsAre(40960, 409600, 450560, 819200));
   EXPECT_EQ(curves.losses[0].y[3], report_of(200).loss);
   ASSERT_EQ(curves.shares.size(), 1u);
@@ -391,7 +391,8 @@ TEST(Training, folder_with_model_and_training_opens_both) {
 TEST(Training, empty_screen_offers_the_last_training_run) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Training);
-  EXPECT_THAT(window.said(), HasSubstr("No training run is open."));
+  EXPECT_THAT(window.said(), HasSubstr("No training run is open. Open the folder that the training "
+                                       "writes, or the file training.jsonl in it"));
   EXPECT_THAT(window.said(), Not(HasSubstr("Open the last one")));
   const Folder folder;
   folder.report(10);

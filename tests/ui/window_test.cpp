@@ -199,6 +199,21 @@ TEST(FramePace, is_low_while_measuring_with_software_rendering) {
   EXPECT_EQ(software.gap(false), 1.0 / 60);
 }
 
+TEST(FramePace, is_low_while_a_set_of_races_is_measured) {
+  ui::FramePace card(false);
+  card.drew(0.016);
+  card.measuring(true, true);
+  EXPECT_TRUE(card.quiet());
+  EXPECT_EQ(card.gap(false), 0.5);
+  EXPECT_EQ(card.gap(true), 1.0 / 60) << "input is answered at once";
+  card.measuring(false, true);
+  EXPECT_FALSE(card.quiet());
+  ui::FramePace software(true);
+  software.drew(0.03);
+  software.measuring(true, true);
+  EXPECT_NEAR(software.gap(false), 0.6, 1e-9);
+}
+
 TEST(Window, draws_rarely_while_measuring) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;

@@ -16,10 +16,12 @@
 #include "tests/ui/support/streams.h"
 #include "tests/ui/support/waiting.h"
 #include "ui/prepare/numbers.h"
+#include "ui/prepare/option_labels.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/tokens/text_cells.h"
+#include "ui/shell/layout.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/legend.h"
@@ -29,6 +31,7 @@ namespace {
 using namespace ui;
 using engine::test::Folder;
 using headless::Headless;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -127,6 +130,8 @@ TEST(Words, status_bar_has_only_known_facts) {
   EXPECT_EQ(bar_words({}), "idle");
   EXPECT_EQ(bar_words({.source = "race.pdrun", .n_events = 1041}),
             "Recording race.pdrun \xC2\xB7 1,041 events");
+  EXPECT_EQ(bar_words({.model = "demo-target, f32", .n_events = 20}),
+            "demo-target, f32 \xC2\xB7 20 events recorded \xC2\xB7 idle");
   const std::string going = bar_words({.n_events = 20,
                                        .n_dropped = 2,
                                        .running = true,
@@ -185,7 +190,7 @@ TEST(Words, setup_of_a_recording_shows_recorded_values) {
 }
 
 std::string value_of(const RecordedSetup& setup, const std::string& label) {
-  const auto at = std::ranges::find(setup.rows, label, &Fact::label);
+  const auto at = std::ranges::find(setup.rows, label, &RecordedRow::label);
   return at == setup.rows.end() ? "absent" : at->value;
 }
 
@@ -284,6 +289,27 @@ TEST(Words, sequence_with_shared_models_has_no_speedup) {
   EXPECT_THAT(numbers.speedup.numbers, HasSubstr("shared the models with other sequences"));
 }
 
+TEST(Words, plain_decoding_has_one_short_name) {
+  EXPECT_EQ(short_name("ar"), "AR");
+  EXPECT_EQ(short_name("prompt-lookup"), "prompt-lookup");
+  const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
+  EXPECT_EQ(name_of(timeline.runs()[0]), "A AR");
+  const auto alone = timeline_of(streams::one_run("ar"));
+  EXPECT_EQ(name_of(alone.runs()[0]), "AR");
+  Stage stage;
+  stage.shell.take(streams::race({"ar", "jacobi"}));
+  for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Lab}) {
+    stage.shell.show(screen);
+    stage.settle();
+    const std::string said = " " + stage.said() + " ";
+    for (const char* other : {" ar ", "Autoregressive", "speedup", "Speedup"})
+      EXPECT_THAT(said, Not(HasSubstr(other))) << screen_name(screen);
+  }
+  stage.shell.show(Screen::Compare);
+  stage.settle();
+  EXPECT_THAT(stage.said(), HasSubstr("speed-up"));
+}
+
 TEST(Words, a_recorded_setup_is_complete) {
   const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
   const Catalog catalog = streams::catalog();
@@ -291,14 +317,24 @@ TEST(Words, a_recorded_setup_is_complete) {
   const RecordedSetup one = recorded_setup(timeline, {&run}, catalog);
   EXPECT_EQ(one.prompt, run.started.prompt);
   EXPECT_EQ(value_of(one, "decoder"), "Lookahead");
-  for (const auto& [name, value] : run.started.options) EXPECT_EQ(value_of(one, name), value);
+  EXPECT_EQ(value_of(one, "n-grams verified"), run.started.options.at("n_guesses"));
+  for (const auto& [name, value] : run.started.options) {
+    EXPECT_EQ(value_of(one, option_label("lookahead", name)), value);
+    const auto row = std::ranges::find(one.rows, name, &RecordedRow::name);
+    ASSERT_NE(row, one.rows.end()) << name;
+    EXPECT_EQ(row->help, name + " = " + value);
+  }
   EXPECT_EQ(value_of(one, "temperature"), "0 (greedy)");
   EXPECT_EQ(value_of(one, "seed"), std::to_string(run.started.seed));
   EXPECT_EQ(value_of(one, "max tokens"), std::to_string(run.started.max_tokens));
   EXPECT_EQ(value_of(one, "model"), timeline.model(run.started.model)->name);
   const RecordedSetup both = recorded_setup(timeline, timeline.race(1), catalog);
   EXPECT_NE(value_of(both, "A  AR"), "absent");
-  EXPECT_NE(value_of(both, "B  Lookahead"), "absent");
+  EXPECT_THAT(value_of(both, "B  Lookahead"),
+              AllOf(HasSubstr("n-grams verified 5"), Not(HasSubstr("n_guesses"))));
+  const auto lane = std::ranges::find(both.rows, "B  Lookahead", &RecordedRow::label);
+  ASSERT_NE(lane, both.rows.end());
+  EXPECT_THAT(lane->help, HasSubstr("n_guesses = 5"));
 }
 
 TEST(Words, long_value_is_wrapped_below_its_label) {
@@ -321,6 +357,39 @@ TEST(Words, long_value_is_wrapped_below_its_label) {
   EXPECT_THAT(said, HasSubstr(value));
   EXPECT_GT(drawn, 0);
   EXPECT_LE(drawn, right + 1);
+}
+
+TEST(Words, a_file_name_is_not_wrapped_at_its_dot) {
+  Stage stage;
+  stage.settle();
+  const std::string text = "A recording (.pdrun) of e.g. a race, or training.jsonl.\nAnd a. b";
+  std::set<std::string> wrapped_texts;
+  stage.gui.said([&] {
+    ImGui::Begin("narrow");
+    const float longest = ImGui::CalcTextSize("training.jsonl.").x;
+    for (float width = longest + 1; width < 500; width += 1) {
+      const std::string lines = whole_words(text, width);
+      wrapped_texts.insert(lines);
+      EXPECT_EQ(lines.size(), text.size());
+      for (std::size_t i = 0; i < text.size(); ++i)
+        EXPECT_TRUE(lines[i] == text[i] || (text[i] == ' ' && lines[i] == '\n')) << lines;
+      // Dear ImGui wraps the returned text at blanks alone.
+      for (const char *line = lines.data(), *end = line + lines.size(); line < end;) {
+        const char* wrap =
+            ImGui::GetFont()->CalcWordWrapPosition(ImGui::GetFontSize(), line, end, width);
+        EXPECT_TRUE(wrap >= end || *wrap == ' ' || *wrap == '\n') << width << ": " << wrap;
+        for (; wrap < end && *wrap == ' '; ++wrap) {
+        }
+        line = wrap < end && *wrap == '\n' ? wrap + 1 : wrap;
+      }
+    }
+    EXPECT_EQ(whole_words(text, 500), text);
+    EXPECT_EQ(whole_words("no dot within a word. None.", 60), "no dot within a word. None.");
+    EXPECT_EQ(whole_words("training.jsonl", 30), "training.jsonl") << "longer than a line";
+    EXPECT_EQ(whole_words("", 30), "");
+    ImGui::End();
+  });
+  EXPECT_GT(wrapped_texts.size(), 2u) << "some widths need a line feed";
 }
 
 TEST(Words, text_is_cut_between_characters) {
@@ -349,6 +418,20 @@ TEST(Words, long_name_leaves_room_for_the_figure) {
   stage.shell.notes().run_names[1] = "with a wider window and a name that goes on and on";
   stage.settle();
   EXPECT_THAT(stage.said(), testing::ContainsRegex("with a wider[a-z ]*\\.\\.\\. [0-9.]+ tok/s"));
+}
+
+TEST(Words, a_note_is_marked_in_runs_and_shown_in_the_inspector) {
+  Stage stage;
+  stage.shell.take(streams::one_run("lookahead"));
+  stage.shell.show(Screen::Live);
+  stage.settle();
+  stage.shell.selection().locked = {1, 3, -1, -1};
+  stage.settle();
+  EXPECT_THAT(stage.said(), testing::Not(HasSubstr("too wide")));
+  EXPECT_THAT(stage.said(), testing::Not(testing::ContainsRegex("note [0-9.,k]+ tok/s")));
+  stage.shell.notes().run_notes[1] = "too wide,\nbut fast";
+  EXPECT_THAT(stage.said(), testing::ContainsRegex("note [0-9.,k]+ tok/s"));
+  EXPECT_THAT(stage.said(), HasSubstr("note on lookahead too wide, but fast"));
 }
 
 // Returns the heights of the lanes and of the timelines at a height of the window.

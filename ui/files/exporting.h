@@ -1,29 +1,29 @@
-// Exports a trace on a thread of its own. Cancelling leaves no file.
+// Exports a file on a thread of its own. Cancelling leaves no file.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <string>
 
-namespace engine {
-class Timeline;
-struct TraceOptions;
-}  // namespace engine
+#include "ui/files/files.h"
 
 namespace ui {
 
 /// An export that is running or has ended.
 class Exporting {
  public:
-  /// Starts the export.
-  /// @param timeline  outlives this object and must not change before ended()
-  Exporting(const engine::Timeline& timeline, std::string path, engine::TraceOptions options);
+  /// Writes the file and reports its progress. @return a sentence that names the written file, or why nothing was written
+  using Work = std::function<std::string(const ExportProgress& progress)>;
+
+  /// Starts the export. What `work` uses outlives this object and must not change before ended().
+  Exporting(std::string path, Work work);
   /// Waits until the file is written.
   ~Exporting();
   Exporting(const Exporting&) = delete;
   Exporting& operator=(const Exporting&) = delete;
 
-  /// Returns the path of the trace.
+  /// Returns the path of the file.
   const std::string& path() const { return path_; }
   /// Cancels the export.
   void give_up() { given_up_ = true; }

@@ -5,9 +5,13 @@
 #include <fstream>
 
 #include "engine/base/output_file.h"
+#include "engine/base/types.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/csv.h"
+#include "engine/trace/describe.h"
 #include "engine/trace/export.h"
 #include "engine/trace/page/html.h"
+#include "engine/trace/page/report.h"
 
 namespace ui {
 
@@ -31,6 +35,44 @@ std::string documents_named_in(const fs::path& file, const std::string& home) {
     return value;
   }
   return "";
+}
+
+// Creates the folder of an export. A failure is reported when the file is created.
+void create_folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code ignored;
+  if (!folder.empty()) fs::create_directories(folder, ignored);
+}
+
+// Writes a file under the first free name.
+// @return that name
+std::string write_new_file(const std::string& path, std::string_view text) {
+  create_folder_of(path);
+  engine::OutputFile file(path, {}, engine::OutputFile::IfExists::NewName);
+  file.write(text);
+  file.finish();
+  return file.path();
+}
+
+// Makes a text and writes it to a file, unless the user cancels.
+// @param text_of  makes the text; calls its argument before each run
+std::string export_text(const engine::Timeline& timeline,
+                        const std::string& path,
+                        const ExportProgress& progress,
+                        const std::function<std::string(const std::function<void()>&)>& text_of) {
+  const double n_parts = static_cast<double>(timeline.runs().size()) + 1;  // the last: writing
+  int n_done = 0;
+  const auto before_each = [&] {
+    if (progress && !progress(n_done++ / n_parts))
+      throw engine::Error(engine::ErrorCode::Cancelled, path + ": not exported: cancelled");
+  };
+  try {
+    const std::string text = text_of(before_each);
+    before_each();
+    return "Wrote " + write_new_file(path, text) + ".";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
@@ -94,9 +136,7 @@ std::string export_trace(const engine::Timeline& timeline,
   engine::TraceOptions options = wanted;
   options.if_exists = engine::OutputFile::IfExists::NewName;
   try {
-    const fs::path folder = fs::path(path).parent_path();
-    std::error_code ignored;  // a failure is reported when the file is created
-    if (!folder.empty()) fs::create_directories(folder, ignored);
+    create_folder_of(path);
     const engine::TraceReport report = engine::export_trace(timeline, path, options);
     std::string text = "Wrote " + report.path + " and checked it: " + report.summary() + ".";
     for (const std::string& notice : report.notices) text += "\nNote: " + notice;
@@ -109,16 +149,30 @@ std::string export_trace(const engine::Timeline& timeline,
 std::string export_page(const engine::Timeline& timeline, const std::string& path) {
   try {
     const engine::HtmlPage page = engine::html_page(timeline);
-    engine::OutputFile file(fs::path(path).replace_extension(".html").string(), {},
-                            engine::OutputFile::IfExists::NewName);
-    file.write(page.text);
-    file.finish();
-    return "Wrote " + file.path() +
+    return "Wrote " +
+           write_new_file(fs::path(path).replace_extension(".html").string(), page.text) +
            (page.has_proposals ? "."
                                : ", without proposals, which would make it larger than 5 MB.");
   } catch (const std::exception& error) {
     return error.what();
   }
+}
+
+std::string export_report(const engine::Timeline& timeline,
+                          const std::string& path,
+                          const engine::ReportOptions& options,
+                          const ExportProgress& progress) {
+  return export_text(timeline, path, progress, [&](const std::function<void()>& before_each) {
+    return engine::markdown_report(timeline, options, before_each);
+  });
+}
+
+std::string export_description(const engine::Timeline& timeline,
+                               const std::string& path,
+                               const ExportProgress& progress) {
+  return export_text(timeline, path, progress, [&](const std::function<void()>& before_each) {
+    return engine::describe(timeline, before_each);
+  });
 }
 
 std::string export_tables(const engine::Timeline& timeline,

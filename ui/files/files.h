@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 namespace engine {
 class Timeline;
+struct ReportOptions;
 struct TraceOptions;
 }  // namespace engine
 
@@ -43,6 +45,19 @@ std::string export_trace(const engine::Timeline& timeline,
 /// Writes a page (.html) that plays the recording in a browser. An existing file is not replaced; the name gets a number.
 /// @return a sentence that names the file, or why nothing was written
 std::string export_page(const engine::Timeline& timeline, const std::string& path);
+/// Called with the progress of an export, 0 to 1; false cancels it.
+using ExportProgress = std::function<bool(double)>;
+/// Writes a report in Markdown (.md). An existing file is not replaced; the name gets a number.
+/// @param progress  called before each run; may be empty
+/// @return a sentence that names the file, or why nothing was written
+std::string export_report(const engine::Timeline& timeline,
+                          const std::string& path,
+                          const engine::ReportOptions& options,
+                          const ExportProgress& progress = {});
+/// Writes a description of all runs in words (.txt); otherwise works like export_report().
+std::string export_description(const engine::Timeline& timeline,
+                               const std::string& path,
+                               const ExportProgress& progress = {});
 /// Writes tables as CSV beside `path`: NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv.
 /// @param for_spreadsheets  as engine::CsvOptions
 /// @return a sentence that names the files, or why nothing was written

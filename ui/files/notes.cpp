@@ -9,12 +9,15 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
 #include "engine/base/utf8.h"
+#include "ui/prepare/figure.h"
+#include "ui/prepare/tokens/lens.h"
 
 namespace ui {
 namespace {
@@ -23,8 +26,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHead = "decoscope notes ";
 constexpr int kVersion = 1;
-constexpr std::size_t kMaxBytes = 1u << 20;  // a few thousand bookmarks
+constexpr std::size_t kMaxBytes = 8u << 20;  // the longest notes on two thousand runs
 constexpr std::size_t kMaxName = 80;
+constexpr double kMaxTime = 1e18;  // ns; 32 years
+constexpr std::string_view kNote = "note of run ", kLens = "lens = ", kRange = "range = ";
+// The names of the clocks, in the order of ClockKind.
+constexpr std::array<std::string_view, kClocks> kClockNames{"wall", "compute", "steps", "positions",
+                                                            "normalised"};
 
 // Parses words and numbers in sequence; after the first mismatch every call fails.
 class Words {
@@ -65,12 +73,54 @@ bool take_bookmark(std::string_view text, Notes& notes) {
   return true;
 }
 
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
 // Replaces control characters by blanks and cuts the text: names are shown in lists and titles.
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text.substr(0, engine::whole_characters(text, kMaxName)))
-    line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    line += is_control(c) ? ' ' : c;
   return line;
+}
+
+// Writes a note on one line.
+std::string escaped_note(std::string_view note) {
+  std::string line;
+  for (const char c : note) {
+    if (c == '\n')
+      line += "\\n";
+    else
+      line += c == '\\' ? "\\\\" : std::string(1, c);
+  }
+  return line;
+}
+
+// Parses a note of one line. @return nullopt if it is empty, too long or not text
+std::optional<std::string> note_from(std::string_view line) {
+  std::string note;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (is_control(line[i])) return std::nullopt;
+    if (line[i] != '\\') {
+      note += line[i];
+    } else if (++i < line.size() && (line[i] == 'n' || line[i] == '\\')) {
+      note += line[i] == 'n' ? '\n' : '\\';
+    } else {
+      return std::nullopt;
+    }
+  }
+  const bool is_text = !note.empty() && engine::first_bad_utf8(note) == note.size();
+  return is_text && note.size() <= kMaxRunNote ? std::optional(note) : std::nullopt;
+}
+
+bool take_note(std::string_view line, Notes& notes) {
+  engine::RunId run = 0;
+  Words words(line);
+  if (!words.expect(kNote).number(run).expect(" = ").ok()) return false;
+  std::optional<std::string> note = note_from(words.rest());
+  if (note) notes.run_notes[run] = std::move(*note);
+  return note.has_value();
 }
 
 // The beginnings of the lines with lanes, in the order of LaneOrder::kept().
@@ -120,6 +170,27 @@ bool take_lane_line(std::string_view line, Notes& notes) {
   return false;
 }
 
+bool take_lens(std::string_view name, Notes& notes) {
+  const auto at = std::ranges::find(kLensNames, name);
+  if (at == kLensNames.end()) return false;
+  notes.view.lens = static_cast<Lens>(at - kLensNames.begin());
+  return true;
+}
+
+bool take_range(std::string_view text, Notes& notes) {
+  const auto clock = std::ranges::find_if(
+      kClockNames, [&](std::string_view name) { return text.starts_with(name); });
+  if (clock == kClockNames.end()) return false;
+  MeasuredRange range{.clock = static_cast<ClockKind>(clock - kClockNames.begin())};
+  Words words(text);
+  words.expect(*clock).expect(", ").number(range.from).expect(" to ").number(range.to);
+  const auto is_time = [](double t) { return std::abs(t) < kMaxTime; };  // false for NaN
+  if (!words.done() || !is_time(range.from) || !is_time(range.to) || range.from == range.to)
+    return false;
+  notes.view.range = range;
+  return true;
+}
+
 bool take_line(std::string_view line, Notes& notes) {
   constexpr std::string_view kBookmark = "bookmark = ";
   if (line.starts_with(kBookmark)) return take_bookmark(line.substr(kBookmark.size()), notes);
@@ -128,12 +199,33 @@ bool take_line(std::string_view line, Notes& notes) {
     notes.run_names[run] = one_line(words.rest());
     return true;
   }
+  if (line.starts_with(kNote)) return take_note(line, notes);
+  if (line.starts_with(kLens)) return take_lens(line.substr(kLens.size()), notes);
+  if (line.starts_with(kRange)) return take_range(line.substr(kRange.size()), notes);
   if (line.empty() || take_lane_line(line, notes)) return true;
   notes.others.emplace_back(line);
   return line.find(" = ") != std::string_view::npos;
 }
 
 }  // namespace
+
+std::string bookmark_words(const Bookmark& mark, int number, const std::string& run) {
+  std::string name = "Mark";
+  if (mark.kind == Bookmark::Kind::Numbered) {
+    name = fmt::format("Bookmark {}", number);
+    if (number <= 9) name += fmt::format(" (Ctrl+{})", number);
+  }
+  const std::string step = mark.step >= 0 ? fmt::format(", step {}", mark.step) : "";
+  return fmt::format("{} of {} at {}{}", name, run, short_time(mark.compute), step);
+}
+
+std::string as_run_note(std::string_view text) {
+  std::string note;
+  for (const char c : text.substr(0, engine::whole_characters(text, kMaxRunNote)))
+    note += is_control(c) && c != '\n' ? ' ' : c;
+  note.erase(note.find_last_not_of(" \n") + 1);
+  return note;
+}
 
 std::string to_text(const Notes& notes) {
   std::string text = fmt::format("{}{}\n", kHead, kVersion);
@@ -143,6 +235,9 @@ std::string to_text(const Notes& notes) {
                         mark.step, mark.compute);
   for (const auto& [run, name] : notes.run_names)
     text += fmt::format("run {} = {}\n", run, one_line(name));
+  for (const auto& [run, written] : notes.run_notes)
+    if (const std::string note = as_run_note(written); !note.empty())
+      text += fmt::format("{}{} = {}\n", kNote, run, escaped_note(note));
   const auto kept = notes.lanes.kept();
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (kept[i].empty()) continue;
@@ -150,6 +245,12 @@ std::string to_text(const Notes& notes) {
     for (const LaneKey& lane : kept[i]) line += (line.empty() ? "" : ", ") + words_of(lane);
     text += fmt::format("{}{}\n", kLaneLines[i], line);
   }
+  if (const auto& lens = notes.view.lens)
+    text += fmt::format("{}{}\n", kLens, kLensNames[static_cast<std::size_t>(*lens)]);
+  if (const auto& range = notes.view.range)
+    text +=
+        fmt::format("{}{}, {} to {}\n", kRange, kClockNames[static_cast<std::size_t>(range->clock)],
+                    range->from, range->to);
   for (const std::string& line : notes.others) text += line + "\n";
   return text;
 }
@@ -201,7 +302,7 @@ std::string save_notes(const Notes& notes, const std::string& recording) {
     engine::write_whole_file(path, to_text(notes));
     return "";
   } catch (const engine::Error& refused) {
-    return fmt::format("bookmarks and names: {}", refused.what());
+    return fmt::format("bookmarks, names and notes: {}", refused.what());
   }
 }
 

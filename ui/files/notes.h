@@ -1,20 +1,29 @@
-// The user's notes on a recording: bookmarks, names of runs, arrangement of lanes. They are saved beside the recording, in NAME.pdrun.ui;
-// the recording itself does not change.
+// The user's notes on a recording: bookmarks, names of and notes on runs, arrangement of lanes, lens and measured range. They are saved
+// beside the recording, in NAME.pdrun.ui; the recording itself does not change.
 //   decoscope notes 1
 //   bookmark = numbered, run 2, step 14, 125000000 ns
 //   run 2 = with a wider window
+//   note of run 2 = slower than run 1:\nthe window is too wide
 //   lanes = target, commit, verify
 //   collapsed lanes = A target, B pool hit
+//   lens = probability
+//   range = compute, 125000000 to 250000000
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/event/event.h"
 #include "ui/prepare/time/lane_order.h"
+#include "ui/prepare/time/run_times.h"
 
 namespace ui {
+
+enum class Lens;  // ui/prepare/tokens/lens.h
 
 /// A moment that the user marked.
 struct Bookmark {
@@ -26,22 +35,50 @@ struct Bookmark {
   bool operator==(const Bookmark&) const = default;
 };
 
+/// Returns a bookmark in words: "Bookmark 2 (Ctrl+2) of B jacobi at 12.5 ms, step 14".
+/// @param number  its place among the numbered bookmarks, from 1
+/// @param run     the name of its run
+std::string bookmark_words(const Bookmark& mark, int number, const std::string& run);
+
+/// The size of the longest note on a run, bytes.
+inline constexpr std::size_t kMaxRunNote = 2000;
+/// Returns a note on a run as it is saved: control characters except line feeds become blanks, blanks and line feeds at the end are
+/// removed, and whole characters after kMaxRunNote bytes are cut.
+std::string as_run_note(std::string_view text);
+
+/// A measured range of the timeline, in the unit of its clock and in the order in which the user dragged its ends.
+struct MeasuredRange {
+  ClockKind clock = ClockKind::Compute;
+  double from = 0, to = 0;
+  bool operator==(const MeasuredRange&) const = default;
+};
+
+/// What the panels showed when the document was left. It is not a part of undo.
+struct NotedView {
+  std::optional<Lens> lens;            // nullopt: the user has not chosen one
+  std::optional<MeasuredRange> range;  // of the runs shown last
+  bool operator==(const NotedView&) const = default;
+};
+
 /// All notes on one document.
 struct Notes {
   std::vector<Bookmark> bookmarks;  // the bookmarks in the order in which they were set
   std::map<engine::RunId, std::string> run_names;  // the names that the user gave to runs
+  std::map<engine::RunId, std::string> run_notes;  // the user's notes on runs, of one or more lines
   std::vector<std::string> others;  // lines written by a newer program, kept unchanged
   LaneOrder lanes;                  // arrangement of the timeline's lanes
+  NotedView view;  // only in a file; while the document is shown, the panels have it
   /// Returns true if there is nothing to save.
   bool empty() const {
-    return bookmarks.empty() && run_names.empty() && others.empty() && lanes.untouched();
+    return bookmarks.empty() && run_names.empty() && run_notes.empty() && others.empty() &&
+           lanes.untouched() && view == NotedView();
   }
   bool operator==(const Notes&) const = default;
 };
 
 /// Returns the text of the file NAME.pdrun.ui.
 std::string to_text(const Notes& notes);
-/// Parses such a text. Lines of a newer program are kept in `others`.
+/// Parses such a text. Too long or invalid notes on runs are refused. Lines of a newer program are kept in `others`.
 /// @return false if a line cannot be read; `why` names it
 bool from_text(const std::string& text, Notes& notes, std::string& why);
 

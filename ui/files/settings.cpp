@@ -1,19 +1,26 @@
 #include "ui/files/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <type_traits>
 
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
+#include "ui/widgets/font_file.h"
 
 namespace ui {
 namespace {
 
 constexpr std::size_t kMostRecents = 10;
+
+// The words of choices in settings.txt, in the order of their enumerations.
+constexpr std::array<std::string_view, 3> kMotions{"full", "reduced", "none"};
+constexpr std::array<std::string_view, 2> kUnits{"short", "full"};
 
 bool take(Settings& s, const std::string& key, const std::string& value) {
   const auto flag = [&value](bool& to) {
@@ -29,6 +36,14 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to);
     return error == std::errc() && end == value.data() + value.size() && to >= least && to <= most;
   };
+  const auto word_of = [&value](const auto& words, auto& to) {
+    const auto found = std::ranges::find(words, value);
+    if (found != words.end())
+      to = static_cast<std::remove_reference_t<decltype(to)>>(found - words.begin());
+    return found != words.end();
+  };
+  if (key == "motion") return word_of(kMotions, s.motion);
+  if (key == "units") return word_of(kUnits, s.units);
   if (key == "scale_percent") return whole(s.scale_percent, 50, 300);
   if (key == "frames_per_second") return whole(s.frames_per_second, 10, 240);
   if (key == "payload_mb") return whole(s.payload_mb, 1, 4096);
@@ -40,6 +55,11 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
   }
   if (key == "marks") return flag(s.marks);
   if (key == "flowing_text") return flag(s.flowing_text);
+  if (key == "layout") s.layout = value;
+  if (key == "text_font") {
+    s.text_font = value;
+    return value.empty() || is_font_name(value);
+  }
   if (key == "save_folder") s.save_folder = value;
   if (key == "screen") s.screen = value;
   if (key == "last_folder") s.last_folder = value;
@@ -57,6 +77,17 @@ std::string trimmed(const std::string& text) {
   const auto from = text.find_first_not_of(" \t\r");
   if (from == std::string::npos) return "";
   return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
+}
+
+// Returns the text of settings.txt; empty if there is none.
+std::string saved_text(const std::filesystem::path& folder) {
+  if (folder.empty()) return "";
+  std::ifstream in(folder / "settings.txt", std::ios::binary);
+  if (!in) return "";
+  std::string text(64 * 1024, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
 }
 
 }  // namespace
@@ -77,6 +108,10 @@ void choose(Settings& settings, const Settings& from) {
   settings.save_folder = from.save_folder;
   settings.marks = from.marks;
   settings.flowing_text = from.flowing_text;
+  settings.text_font = from.text_font;
+  settings.motion = from.motion;
+  settings.units = from.units;
+  settings.layout = from.layout;
   settings.keys = from.keys;
 }
 
@@ -92,7 +127,9 @@ std::string to_text(const Settings& s) {
       << "\nscale_percent = " << s.scale_percent << "\nframes_per_second = " << s.frames_per_second
       << "\npayload_mb = " << s.payload_mb << "\nsave_folder = " << s.save_folder
       << "\nscreen = " << s.screen << "\nmarks = " << (s.marks ? "on" : "off")
-      << "\nflowing_text = " << (s.flowing_text ? "on" : "off")
+      << "\nflowing_text = " << (s.flowing_text ? "on" : "off") << "\ntext_font = " << s.text_font
+      << "\nmotion = " << kMotions[static_cast<std::size_t>(s.motion)]
+      << "\nunits = " << kUnits[static_cast<std::size_t>(s.units)] << "\nlayout = " << s.layout
       << "\nlast_folder = " << s.last_folder << "\nlast_model = " << s.last_model
       << "\nlast_training = " << s.last_training << "\n";
   for (const auto& [name, chord] : s.keys)
@@ -117,20 +154,18 @@ bool from_text(const std::string& text, Settings& settings, std::string& why) {
   return true;
 }
 
+std::string saved_text_font(const std::filesystem::path& folder) {
+  Settings settings;
+  std::string ignored;
+  return from_text(saved_text(folder), settings, ignored) ? settings.text_font : "";
+}
+
 Settings load_settings(const std::filesystem::path& folder) {
   Settings settings;
-  if (folder.empty()) return settings;
-  const auto path = folder / "settings.txt";
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return settings;
-  std::string text(64 * 1024, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
   std::string why;
-  if (from_text(text, settings, why)) return settings;
-  in.close();
+  if (from_text(saved_text(folder), settings, why)) return settings;
   std::error_code ignored;
-  std::filesystem::rename(path, folder / "settings.txt.broken", ignored);
+  std::filesystem::rename(folder / "settings.txt", folder / "settings.txt.broken", ignored);
   settings = Settings{};
   settings.why_set_aside = why;
   return settings;

@@ -10,6 +10,9 @@
 
 namespace ui {
 
+enum class Motion;
+enum class UnitStyle;
+
 /// All settings.
 struct Settings {
   ThemeName theme = ThemeName::Dark;
@@ -21,6 +24,10 @@ struct Settings {
   std::string screen;       // the last screen shown; empty: none yet
   bool marks = true;        // show the marks of token cells
   bool flowing_text = false;
+  Motion motion{};        // Full
+  UnitStyle units{};      // Short
+  std::string text_font;  // path of a .ttf or .otf file; empty: the program's own font
+  std::string layout;     // word of the layout preset; empty: the default layout
   std::string last_folder;
   std::string last_model;
   std::string last_training;               // the training run opened last
@@ -35,11 +42,14 @@ struct Settings {
 std::filesystem::path settings_folder();
 /// Reads the settings; the defaults if the file does not exist. A broken file is renamed to settings.txt.broken.
 Settings load_settings(const std::filesystem::path& folder);
+/// Returns the path of the font in the settings; empty if there is none or the file is broken. It changes nothing.
+std::string saved_text_font(const std::filesystem::path& folder);
 /// Writes the settings through a temporary file and a rename; nothing for an empty folder path.
 /// @return empty, or why the file could not be written
 std::string save_settings(const Settings& settings, const std::filesystem::path& folder);
 
-/// Returns the settings that the user chooses (theme, sizes, limits, keys, marks, folder), without what the window remembers by itself.
+/// Returns the settings that the user chooses (theme, sizes, font, motion, units, layout, limits, keys, marks, folder), without
+/// what the window remembers by itself.
 Settings chosen_part(const Settings& settings);
 /// Sets the chosen part of `settings` to that of `from`.
 void choose(Settings& settings, const Settings& from);

@@ -133,15 +133,17 @@ void score_part(const LessonProgress& progress) {
   }
 }
 
+constexpr float kOneRow = 340;  // width of a card with room for all buttons in one row, px at 100 %
+
 LessonRequest buttons_at_end(bool has_next_lesson) {
   LessonRequest request = LessonRequest::None;
   if (has_next_lesson && button("Next lesson###next_lesson", true, true, "Enter"))
     request = LessonRequest::NextLesson;
-  if (has_next_lesson) ImGui::SameLine();
+  if (has_next_lesson) continue_row("Lessons");
   if (button("Lessons###list", !has_next_lesson)) request = LessonRequest::List;
-  ImGui::SameLine();
+  continue_row("Restart");
   if (button("Restart###restart", false, true, "Shift+Backspace")) request = LessonRequest::Restart;
-  ImGui::SameLine();
+  continue_row("Back");
   if (button("Back###back", false, true, "Backspace")) request = LessonRequest::Back;
   return request;
 }
@@ -151,14 +153,14 @@ LessonRequest buttons_of(const LessonProgress& progress) {
   const bool asks = progress.asks();
   if (button(asks ? "Show the answer###next" : "Continue###next", true, true, "Enter"))
     request = LessonRequest::Next;
-  ImGui::SameLine();
+  continue_row("Back");
   if (button("Back###back", false, progress.card() > 0, "Backspace")) request = LessonRequest::Back;
   if (progress.shown().try_run > 0 && !asks) {
-    ImGui::SameLine();
+    continue_row("Try it");
     if (button("Try it###try", false, true, "fill in Setup with the settings of this run"))
       request = LessonRequest::Try;
   }
-  ImGui::SameLine();
+  continue_row("Lessons");
   if (button("Lessons###list", false, true, "all lessons")) request = LessonRequest::List;
   return request;
 }
@@ -175,7 +177,8 @@ LessonRequest draw_lesson_card(LessonProgress& progress, bool large, bool has_ne
   share_bar(static_cast<float>(progress.card()) / static_cast<float>(n),
             {ImGui::GetContentRegionAvail().x, px(4)}, handle_on(theme()));
   ImGui::Dummy({1, px(4)});
-  const float foot = ImGui::GetFrameHeight() + ImGui::GetStyle().ItemSpacing.y + px(4);
+  const float row = ImGui::GetFrameHeight() + ImGui::GetStyle().ItemSpacing.y;
+  const float foot = (ImGui::GetContentRegionAvail().x < px(kOneRow) ? 2 : 1) * row + px(4);
   ImGui::BeginChild("card", {0, -foot}, ImGuiChildFlags_None, ImGuiWindowFlags_None);
   ImGui::PushID(static_cast<int>(progress.card()));
   ImGui::PushFont(fonts().bold, sizes.title);

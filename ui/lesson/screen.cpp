@@ -260,7 +260,7 @@ void Shell::draw_lesson_panel(Context& c, const char* id, ImVec2 min, ImVec2 max
     if (empty.empty())
       panel->draw(c);
     else
-      empty_state(empty, false);
+      empty_state(empty, panel->sketch);
     // The end of the answer, where the card's step is.
     if (lesson_scrolls_ > 0 && std::string_view(id) == "text") ImGui::SetScrollHereY(1);
   }

@@ -1,10 +1,24 @@
 #include "ui/prepare/figure.h"
 
+#include <atomic>
 #include <cmath>
 
 #include <fmt/format.h>
 
 namespace ui {
+namespace {
+
+std::atomic<UnitStyle> style_of_units = UnitStyle::Short;  // files are written on other threads
+
+}  // namespace
+
+UnitStyle unit_style() {
+  return style_of_units;
+}
+
+void set_unit_style(UnitStyle style) {
+  style_of_units = style;
+}
 
 const char* truth_mark(Truth truth) {
   switch (truth) {
@@ -44,6 +58,9 @@ std::string short_number(double value) {
 std::string short_time(double ns) {
   if (!std::isfinite(ns)) return "-";
   const double size = std::abs(ns);
+  constexpr double kWhole = 9e18;  // larger values are no 64-bit integers
+  if (unit_style() == UnitStyle::Full && size < kWhole)
+    return with_commas(std::llround(ns)) + " ns";
   if (size < 999.5) return fmt::format("{:.0f} ns", ns);
   const double unit = size < 999.5e3 ? 1e3 : size < 999.5e6 ? 1e6 : 1e9;
   const char* name = unit == 1e3 ? "us" : unit == 1e6 ? "ms" : "s";

@@ -41,7 +41,16 @@ struct Figure {
 
 /// Returns three significant digits, thousands separators from 10,000 on; "-" if the value is not finite.
 std::string short_number(double value);
-/// Returns a duration given in ns, with three digits and a unit: "5.8 ms", "31 us", "1.24 s".
+/// How short_time() writes a duration.
+enum class UnitStyle {
+  Short,  ///< three digits and a unit: "5.81 ms"
+  Full,   ///< ns with separators: "5,812,345 ns"
+};
+/// Returns the style of the process; Short until it is set.
+UnitStyle unit_style();
+/// Sets the style of the process. Only the shell calls it, at the start of a frame, from the settings; a test that calls it restores Short.
+void set_unit_style(UnitStyle style);
+/// Returns a duration given in ns in the style of the process: "5.81 ms", "31.0 us", "1.24 s"; "-" if it is not finite.
 std::string short_time(double ns);
 /// Returns an integer with thousands separators: "1,234".
 std::string with_commas(std::int64_t n);

@@ -48,7 +48,7 @@ std::string why_other_load(const engine::Timeline& timeline,
 }
 
 Figure no_speedup(std::string why) {
-  return {"speedup",
+  return {"speed-up",
           "-",
           "compute of plain decoding / compute of this run, same prompt and settings, both "
           "measured in one session",
@@ -60,7 +60,7 @@ Figure no_speedup(std::string why) {
 Figure speedup_of(const engine::Timeline& timeline,
                   const engine::RunRecord& run,
                   const StepRange& range) {
-  Figure f = no_speedup("no finished AR run of this prompt here");
+  Figure f = no_speedup("plain decoding of this prompt has not finished here");
   if (run.started.decoder == "ar") f.numbers = "this is the baseline";
   if (range.first > 0) return speedup_of_part();
   if (!run.queueing.empty())
@@ -70,7 +70,7 @@ Figure speedup_of(const engine::Timeline& timeline,
   const auto speedup = timeline.speedup(run);
   if (!speedup || run.started.decoder == "ar") return f;
   const engine::RunRecord& baseline = *timeline.baseline_of(run);
-  f.label = fmt::format("speedup vs run {}", baseline.id());
+  f.label = fmt::format("speed-up vs run {}", baseline.id());
   if (range.size() == 0) {
     f.numbers = "no step yet";
     return f;

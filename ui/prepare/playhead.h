@@ -4,8 +4,36 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 namespace ui {
+
+/// How much the window moves by itself, a setting. Playing the view and held keys are all that glides; everything else changes at once.
+enum class Motion {
+  Full,     ///< a move in every frame
+  Reduced,  ///< ten moves a second, and tabs do not glide
+  None,     ///< two jumps a second, and tabs do not glide
+};
+
+/// Returns the time between two moves, s; 0: one in every frame.
+constexpr double seconds_between_moves(Motion motion) {
+  return motion == Motion::Full ? 0 : motion == Motion::Reduced ? 0.1 : 0.5;
+}
+
+/// Collects the time of frames and releases it in jumps.
+class Jumps {
+ public:
+  /// Adds the time of a frame. @return the time to move by in this frame, s; 0 until `between` seconds are collected
+  double take(double seconds, double between) {
+    collected_ += seconds;
+    return collected_ < between ? 0 : std::exchange(collected_, 0.0);
+  }
+  /// Makes the next take() a jump of about `between` seconds.
+  void make_due(double between) { collected_ = between; }
+
+ private:
+  double collected_ = 0;  // s
+};
 
 /// The playhead of all panels.
 struct Playhead {

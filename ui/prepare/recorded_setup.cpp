@@ -5,42 +5,58 @@
 #include "engine/base/text.h"
 #include "engine/event/stop_rules.h"
 #include "engine/event/timeline/timeline.h"
+#include "ui/prepare/option_labels.h"
+#include "ui/prepare/status.h"
 
 namespace ui {
 namespace {
 
 std::string title_of(const Catalog& catalog, const std::string& decoder) {
   const CatalogDecoder* known = catalog.decoder(decoder);
-  return known ? known->title : decoder;
+  return known ? known->title : short_name(decoder);
 }
 
-// Returns the options of a run: "window 3, ngram_size 3"; "no options".
+// Returns the options of a run by their labels: "window columns 3, n-gram length 3"; "no options".
 std::string options_words(const engine::RunStarted& s, const Catalog& catalog) {
   std::string text;
   for (const auto& [name, value] : s.options)
-    text += (text.empty() ? "" : ", ") + name + " " + value_words(catalog, s.decoder, name, value);
+    text += (text.empty() ? "" : ", ") + option_label(s.decoder, name) + " " +
+            value_words(catalog, s.decoder, name, value);
   return text.empty() ? "no options" : text;
 }
 
-void add_decoders(std::vector<Fact>& rows,
+// Returns the same by their names, one a line: "ngram_size = 3\nwindow = 3"; empty without options.
+std::string options_by_name(const engine::RunStarted& s) {
+  std::string text;
+  for (const auto& [name, value] : s.options)
+    text += (text.empty() ? "" : "\n") + name + " = " + value;
+  return text;
+}
+
+void add_decoders(std::vector<RecordedRow>& rows,
                   const std::vector<const engine::RunRecord*>& runs,
                   const Catalog& catalog) {
   if (runs.size() == 1) {
     const engine::RunStarted& s = runs.front()->started;
     rows.push_back({"decoder", title_of(catalog, s.decoder)});
     for (const auto& [name, value] : s.options)
-      rows.push_back({name, value_words(catalog, s.decoder, name, value)});
+      rows.push_back({.label = option_label(s.decoder, name),
+                      .value = value_words(catalog, s.decoder, name, value),
+                      .name = name,
+                      .help = name + " = " + value});
     return;
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const engine::RunStarted& s = runs[i]->started;
     const char letter = static_cast<char>('A' + i % 26);
-    rows.push_back(
-        {fmt::format("{}  {}", letter, title_of(catalog, s.decoder)), options_words(s, catalog)});
+    rows.push_back({.label = fmt::format("{}  {}", letter, title_of(catalog, s.decoder)),
+                    .value = options_words(s, catalog),
+                    .help = options_by_name(s)});
   }
 }
 
-void add_reading(std::vector<Fact>& rows, const std::vector<const engine::RunRecord*>& runs) {
+void add_reading(std::vector<RecordedRow>& rows,
+                 const std::vector<const engine::RunRecord*>& runs) {
   const auto words = [](engine::ReadAs how) {
     return how == engine::ReadAs::Chat ? "chat" : "raw";
   };
@@ -58,7 +74,7 @@ void add_reading(std::vector<Fact>& rows, const std::vector<const engine::RunRec
   }
 }
 
-void add_pool(std::vector<Fact>& rows, const std::vector<const engine::RunRecord*>& runs) {
+void add_pool(std::vector<RecordedRow>& rows, const std::vector<const engine::RunRecord*>& runs) {
   for (const engine::RunRecord* run : runs) {
     if (run->started.pool.empty()) continue;
     rows.push_back({"file to copy from", run->started.pool});
@@ -66,7 +82,7 @@ void add_pool(std::vector<Fact>& rows, const std::vector<const engine::RunRecord
   }
 }
 
-void add_sampling(std::vector<Fact>& rows, const engine::RunStarted& s) {
+void add_sampling(std::vector<RecordedRow>& rows, const engine::RunStarted& s) {
   rows.push_back(
       {"temperature", s.temperature == 0 ? "0 (greedy)" : fmt::format("{:g}", s.temperature)});
   if (s.temperature > 0) {
@@ -84,7 +100,7 @@ void add_sampling(std::vector<Fact>& rows, const engine::RunStarted& s) {
   if (!s.stop_ids.empty()) rows.push_back({"stop ids", engine::text_of_stop_ids(s.stop_ids)});
 }
 
-void add_model(std::vector<Fact>& rows, const engine::ModelLoaded& model) {
+void add_model(std::vector<RecordedRow>& rows, const engine::ModelLoaded& model) {
   rows.push_back({"model", model.name});
   rows.push_back({"scale", model.scale.empty() ? "1x1" : model.scale});
   rows.push_back({"dtype", model.dtype});

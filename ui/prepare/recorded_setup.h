@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "ui/prepare/fact.h"
 #include "ui/shell/catalog.h"
 
 namespace engine {
@@ -14,10 +13,18 @@ struct RunRecord;
 
 namespace ui {
 
+/// A row of a recorded setup.
+struct RecordedRow {
+  std::string label, value;
+  std::string name{};  // of an option: its name in commands and files
+  std::string help{};  // a tooltip: the options by these names, one a line
+};
+
 /// The setup of one run or of the lanes of a race.
 struct RecordedSetup {
-  std::string prompt;      // the prompt of the first run
-  std::vector<Fact> rows;  // decoders and their options, reading of the prompt, sampling, model
+  std::string prompt;  // the prompt of the first run
+  std::vector<RecordedRow>
+      rows;  // decoders and their options, reading of the prompt, sampling, model
 };
 
 /// Returns an option's value in words: a negative value may have a special meaning, such as "the target's".

@@ -86,7 +86,8 @@ struct Selection {
   void begin_frame() {
     hovered = next_hovered;
     next_hovered = {};
-    if (locked != chosen_with_) choose({}, locked);  // another was locked: deselect the rest
+    if (locked.run != 0 && locked.run != run) locked = {};  // another run is shown
+    if (locked != chosen_with_) choose({}, locked);         // another was locked: deselect the rest
   }
   /// Reports the place under the pointer.
   void hover(const Place& place) { next_hovered = place; }
@@ -116,7 +117,10 @@ struct Selection {
     chosen_ = Chosen(std::move(places), std::move(why));
   }
   /// Locks another one of the selected places; the selection stays.
-  void move_to(const Place& place) { locked = chosen_with_ = place; }
+  void move_to(const Place& place) {
+    run = place.run;
+    locked = chosen_with_ = place;
+  }
   /// Returns the places that were selected together, including the locked one; empty if another place was locked since.
   const Chosen& chosen() const {
     static const Chosen kNone;

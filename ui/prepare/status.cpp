@@ -186,7 +186,16 @@ std::string awaited_words(const engine::Timeline& timeline, double waiting) {
 
 std::string name_of(const engine::RunRecord& run) {
   const engine::RunStarted& s = run.started;
-  return s.race ? fmt::format("{} {}", static_cast<char>('A' + s.lane % 26), s.decoder) : s.decoder;
+  const std::string decoder = short_name(s.decoder);
+  return s.race ? fmt::format("{} {}", static_cast<char>('A' + s.lane % 26), decoder) : decoder;
+}
+
+std::string short_name(const std::string& decoder) {
+  return title_in_lists(decoder, decoder);
+}
+
+std::string title_in_lists(const std::string& decoder, const std::string& title) {
+  return decoder == "ar" ? "AR" : title;
 }
 
 std::string race_words(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes) {
@@ -212,13 +221,14 @@ std::string bar_words(const BarFacts& facts) {
   const auto add = [&text](const std::string& part) {
     text += (text.empty() ? "" : " \xC2\xB7 ") + part;
   };
+  if (!facts.model.empty()) add(facts.model);
   if (facts.n_events > 0)
     add(with_commas(facts.n_events) + (facts.source.empty() ? " events recorded" : " events"));
   if (facts.running)
     add(facts.paused ? "paused between two steps" : "running");
   else if (facts.source.empty())
     add(facts.paused ? "the next run starts paused" : "idle");
-  if (facts.quiet) add("measuring: the window is drawn once or twice per second");
+  if (facts.quiet) add("measuring: few frames are drawn, to leave the processor to the decoders");
   if (facts.n_dropped > 0)
     add(fmt::format("details of some steps were dropped: {} messages in the Log", facts.n_dropped));
   if (facts.n_inconsistent > 0)

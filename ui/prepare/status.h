@@ -70,6 +70,10 @@ std::optional<SetProgress> set_of(const engine::Timeline& timeline);
 std::string set_words(const engine::PlaceInSet& place);
 /// Returns the name of a run: "C lookahead" for a lane of a race, else "lookahead".
 std::string name_of(const engine::RunRecord& run);
+/// Returns a decoder's name in lanes, lists and heads: "AR" for plain decoding, else the name that commands take, "prompt-lookup".
+std::string short_name(const std::string& decoder);
+/// Returns the title of a decoder in lists: "AR" for plain decoding, else the title that the engine gives it.
+std::string title_in_lists(const std::string& decoder, const std::string& title);
 /// Returns the state of a race at the playhead: own compute used, and how many lanes have ended.
 /// @param at         the playhead, ns of own compute
 /// @param n_done     number of lanes whose answer has ended by then
@@ -83,6 +87,7 @@ Status agreement_of(const engine::RunRecord* run);
 /// The facts of the status bar. Zero and empty ones are omitted.
 struct BarFacts {
   std::string source;         // the opened recording's file name; empty: this session
+  std::string model;          // name and dtype of the model: "demo-target, f32"
   std::int64_t n_events = 0;  // number of events of the document shown
   std::int64_t n_inconsistent = 0, n_dropped = 0;
   bool running = false, paused = false;  // state of the engine

@@ -9,6 +9,7 @@
 #include "engine/event/recording/training_history.h"
 #include "engine/event/timeline/trajectory.h"
 #include "ui/prepare/figure.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/tokens/line_feeds.h"
 
 namespace ui {
@@ -95,7 +96,7 @@ TrainingCurves curves_of(const TrainingHistory& history, TrainingAxis axis) {
     add_to(curves.lr.front(), x, report.lr);
     add_to(curves.norm.front(), x, report.gradient_norm);
     for (const auto& [name, value] : report.losses)
-      add_to(curve_named(curves.losses, name), x, value);
+      add_to(curve_named(curves.losses, short_name(name)), x, value);
     for (const auto& [name, value] : report.probes)
       add_to(curve_named(is_share(name) ? curves.shares : curves.counts, name), x, value);
   }
@@ -151,7 +152,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const TrainingHistory&
   facts.emplace_back("gradient norm", value_in_words(last.gradient_norm));
   facts.emplace_back("loss", value_in_words(last.loss));
   for (const auto& [name, value] : last.losses)
-    facts.emplace_back("loss, " + name, value_in_words(value));
+    facts.emplace_back("loss, " + short_name(name), value_in_words(value));
   const auto probed = std::find_if(history.reports.rbegin(), history.reports.rend(),
                                    [](const TrainingReport& r) { return !r.probes.empty(); });
   if (probed == history.reports.rend()) return facts;

@@ -1,14 +1,19 @@
 // The sheet Settings, and undo and redo.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 #include <imgui.h>
 
 #include "ui/files/files.h"
+#include "ui/prepare/figure.h"
+#include "ui/settings/layout_presets.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/font_file.h"
+#include "ui/widgets/fonts.h"
 #include "ui/widgets/sheet.h"
 
 namespace ui {
@@ -24,8 +29,23 @@ void row(const char* label) {
   ImGui::SetNextItemWidth(-FLT_MIN);
 }
 
+// Draws a choice among the values of an enumeration.
+template <class Choice, std::size_t n>
+void choice(const char* id, const std::array<const char*, n>& labels, Choice& value) {
+  int index = static_cast<int>(value);
+  if (ImGui::Combo(id, &index, labels.data(), static_cast<int>(n)))
+    value = static_cast<Choice>(index);
+}
+
 void explained(const char* why) {
   if (ImGui::IsItemHovered()) tooltip(why);
+}
+
+// Returns the height of a text that wraps at the window's edge, with the space below it.
+float height_of(const std::string& text) {
+  const float wide = ImGui::GetContentRegionAvail().x;
+  return ImGui::CalcTextSize(text.c_str(), nullptr, false, wide).y +
+         ImGui::GetStyle().ItemSpacing.y;
 }
 
 // Draws a slider for a whole number. @return whether it was changed
@@ -41,32 +61,79 @@ bool slider(const char* id,
 }  // namespace
 
 void Shell::draw_settings() {
-  if (begin_sheet("##settings", {px(640), px(376)}, overlay_begins_)) {
+  if (begin_sheet("##settings", {px(640), px(480)}, overlay_begins_)) {
     heading("Settings");
     ImGui::SameLine(right_edge() - px(60));
     if (button("Close###close_settings")) settings_sheet_ = false;
-    if (ImGui::BeginTable("settings", 2)) {
-      ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthFixed, px(190));
-      ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
-      appearance_rows();
-      limit_rows();
-      ImGui::EndTable();
-    }
+    const std::string saved =
+        folder_.empty() ? std::string("Changes are not saved in this window.")
+                        : "Changes are saved in " + (folder_ / "settings.txt").string() + ".";
+    if (overlay_begins_) font_typed_.reset(), font_refused_ = why_not_font(settings_.text_font);
+    const std::string font = font_words();
+    draw_setting_rows(ImGui::GetFrameHeightWithSpacing() + height_of(saved) +
+                      (font.empty() ? 0 : height_of(font)));
+    if (!font.empty()) wrapped(font, theme().warn);
     if (link("Keys...###to_keys")) show_overlay(help_);
     ImGui::SameLine();
     if (link("Reset the layout###to_layout")) perform(Action::ResetLayout);
     ImGui::SameLine();
     if (link("Restore all defaults###defaults")) {
-      choose(settings_, {});
+      // The panels stay where they are.
+      Settings defaults;
+      defaults.layout = settings_.layout;
+      choose(settings_, defaults);
+      font_typed_.reset(), font_refused_.clear();
       keys_ = bound_keys(settings_.keys);
       style_is_stale_ = true;
     }
-    explained("Restores the defaults of this sheet and of the keys. Ctrl+Z undoes it.");
-    wrapped(folder_.empty() ? std::string("Changes are not saved in this window.")
-                            : "Changes are saved in " + (folder_ / "settings.txt").string() + ".",
-            theme().dim);
+    explained(
+        "Restores the defaults of this sheet and of the keys; the layout stays. Ctrl+Z undoes it.");
+    wrapped(saved, theme().dim);
   }
   ImGui::End();
+}
+
+// Draws the rows above the foot of the sheet. In a small window they scroll; the rows that are shown first are whole.
+void Shell::draw_setting_rows(float foot) {
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(2)));
+  const float high = std::floor(ImGui::GetFrameHeight()) + 2 * ImGui::GetStyle().CellPadding.y;
+  const float n_rows = std::floor(
+      (ImGui::GetContentRegionAvail().y - foot - ImGui::GetStyle().ItemSpacing.y) / high);
+  ImGui::BeginChild("rows", {0, std::max(1.0f, n_rows) * high});
+  if (ImGui::BeginTable("settings", 2)) {
+    ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthFixed, px(200));
+    ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
+    appearance_rows();
+    limit_rows();
+    ImGui::EndTable();
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+}
+
+// The field of the font. A file that cannot be used stays in the field, and the setting keeps its value.
+void Shell::font_row() {
+  row("Font of the interface");
+  std::string path = font_typed_.value_or(settings_.text_font);
+  text_line("##text_font", "automatic", path);
+  if (ImGui::IsItemEdited()) font_typed_ = path;
+  if (ImGui::IsItemDeactivatedAfterEdit()) {
+    font_refused_ = why_not_font(path);
+    if (font_refused_.empty()) {
+      settings_.text_font = path;
+      font_typed_.reset();
+    }
+  }
+  explained(
+      "The path of a .ttf or .otf file. Characters that it lacks come from the program's own "
+      "fonts.");
+}
+
+// Returns what the sheet says about the chosen font; empty if it is in use.
+std::string Shell::font_words() const {
+  if (!font_refused_.empty()) return font_refused_ + ". The font is not used.";
+  if (settings_.text_font == loaded_text_font()) return "";
+  return "The font changes at the next start of the program.";
 }
 
 void Shell::appearance_rows() {
@@ -81,6 +148,26 @@ void Shell::appearance_rows() {
   if (slider("##scale", percent, 50, 300, "%d %%")) pending_scale_ = percent;
   // The scale also changes the size of the sheet; applying it during a drag would move the slider away from the mouse.
   if (!ImGui::IsItemActive() && pending_scale_) scale(*std::exchange(pending_scale_, std::nullopt));
+  font_row();
+  row("Motion");
+  static constexpr std::array kMotions{"full", "reduced: ten moves a second",
+                                       "none: two jumps a second"};
+  choice("##motion", kMotions, settings_.motion);
+  explained(
+      "Applies to the playing view, to held keys (W, S, A, D) and to tabs. Everything else changes "
+      "at once.");
+  row("Durations");
+  static constexpr std::array kUnits{"short: 5.81 ms", "full: 5,812,345 ns"};
+  choice("##units", kUnits, settings_.units);
+  row("Layout of Live and Compare");
+  const LayoutPreset& preset = preset_named(settings_.layout);
+  if (ImGui::BeginCombo("##layout", preset.label)) {
+    for (const LayoutPreset& one : layout_presets()) {
+      if (ImGui::Selectable(one.label, &one == &preset)) use_layout(one);
+      explained(one.help);
+    }
+    ImGui::EndCombo();
+  }
   row("Marks in token cells");
   tick("###marks_setting", settings_.marks);
   row("Text without cells");
@@ -102,6 +189,26 @@ void Shell::limit_rows() {
   explained("Suggested for recordings, exports and pictures.");
 }
 
+// Applies the style of durations; texts that were prepared in the other style are prepared again.
+void Shell::follow_units() {
+  if (unit_style() == settings_.units) return;
+  set_unit_style(settings_.units);
+  states_.units_changed();
+}
+
+void Shell::use_layout(const LayoutPreset& preset) {
+  watch_layout();
+  settings_.layout = preset.word;
+  preset_changed_ = true;
+}
+
+// Adds the change of the layout that follows to the history.
+void Shell::watch_layout() {
+  layout_pressed_ = layout_text();
+  docked_pressed_ = docked_;
+  layout_settles_ = kFramesToSettle;
+}
+
 // Adds a change to the history when the user has finished it: no mouse button is down and no item is active.
 void Shell::follow_arrangement() {
   const bool is_down = ImGui::IsMouseDown(ImGuiMouseButton_Left);
@@ -111,8 +218,13 @@ void Shell::follow_arrangement() {
     layout_settles_ = kFramesToSettle;
     return;
   }
+  // A preset changes a setting and the layout; both are one step of the history.
+  if (layout_settles_ > 1) {
+    --layout_settles_;
+    return;
+  }
   std::string layout = history_.now() ? history_.now()->layout : "";
-  if (layout_settles_ > 0 && --layout_settles_ == 0 && !layout_pressed_.empty()) {
+  if (std::exchange(layout_settles_, 0) == 1 && !layout_pressed_.empty()) {
     const std::string now = layout_text();
     if (docked_pressed_ == docked_ && !is_same_layout(layout_pressed_, now)) {
       history_.know_layout(layout_pressed_);
@@ -140,6 +252,8 @@ void Shell::go_through_history(bool back) {
   notes_.bookmarks.insert(notes_.bookmarks.end(), passing.begin(), passing.end());
   if (wanted->layout != before.layout && !wanted->layout.empty()) layout_to_load_ = wanted->layout;
   keys_ = bound_keys(settings_.keys);
+  font_typed_.reset();
+  font_refused_ = why_not_font(settings_.text_font);
   style_is_stale_ = true;
   say(fmt::format("{}: {}", back ? "Undone" : "Done again", changed_words(before, *wanted)));
 }

@@ -288,9 +288,7 @@ bool Shell::act_on_window(Action action) {
       show(Screen::Lab);
       return true;
     case Action::ResetLayout:
-      layout_pressed_ = layout_text();
-      docked_pressed_ = docked_;
-      layout_settles_ = kFramesToSettle;
+      watch_layout();
       reset_layout_ = true;
       return true;
     case Action::Settings:

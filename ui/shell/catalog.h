@@ -146,8 +146,9 @@ struct CatalogDevice {
 struct HealthLine {
   std::string name, value;
   bool ok = true;
-  std::string fix;     // a remedy or a consequence, if it is not ok
-  bool needed = true;  // false: the program works without it
+  std::string fix;           // a remedy or a consequence, if it is not ok
+  bool needed = true;        // false: the program works without it
+  std::string details = {};  // a driver's message, if `value` is its meaning in plain words
 };
 
 /// A lesson.

@@ -63,6 +63,11 @@ const std::string* Context::given_name(const engine::RunRecord& run) const {
   return given != notes.run_names.end() ? &given->second : nullptr;
 }
 
+const std::string* Context::note_of(const engine::RunRecord& run) const {
+  const auto note = notes.run_notes.find(run.id());
+  return note != notes.run_notes.end() ? &note->second : nullptr;
+}
+
 std::string Context::name_of(const engine::RunRecord& run) const {
   const std::string* given = given_name(run);
   return given ? *given : ui::name_of(run);

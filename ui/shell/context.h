@@ -30,6 +30,7 @@ struct SetupForm;
 /// The held keys that move a time axis. They are identified by position, as W, S, A and D on a US keyboard.
 struct DriveKeys {
   bool in = false, out = false, left = false, right = false;
+  double seconds = 0;  // for which held keys move the axis in this frame
   /// Returns true if any of them is held.
   bool any() const { return in || out || left || right; }
 };
@@ -81,6 +82,8 @@ struct Context {
   char letter_of(const engine::RunRecord& run) const;
   /// Returns the name that the user gave the run, or nullptr.
   const std::string* given_name(const engine::RunRecord& run) const;
+  /// Returns the user's note on the run, or nullptr.
+  const std::string* note_of(const engine::RunRecord& run) const;
   /// Returns the run's name: the given one, else "C lookahead" for a lane of a race, else "lookahead".
   std::string name_of(const engine::RunRecord& run) const;
   /// Returns the positions of the run's complete steps on all clocks, up to date.

@@ -10,11 +10,11 @@
 #include "engine/event/recording/training_history.h"
 #include "ui/files/exporting.h"
 #include "ui/files/opening.h"
-#include "ui/files/saving.h"
 #include "ui/lesson/lesson_card.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/gantt.h"
+#include "ui/settings/layout_presets.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
@@ -113,6 +113,14 @@ bool is_narrow() {
   return bar_is_below(kNarrowBar);
 }
 
+// Moves the tabs that Dear ImGui scrolls into view to their end at once.
+void stop_gliding_tabs() {
+  for (const ImGuiStoragePair& one : ImGui::GetCurrentContext()->DockContext.Nodes.Data) {
+    const auto* node = static_cast<const ImGuiDockNode*>(one.val_p);
+    if (node && node->TabBar) node->TabBar->ScrollingAnim = node->TabBar->ScrollingTarget;
+  }
+}
+
 // Returns the scale at which the window is drawn: the user's, or the largest at which a small window has room for kLeastSize.
 float scale_within(ImVec2 size, float wanted) {
   const float fits = std::min(size.x / kLeastWidth, size.y / kLeastHeight);
@@ -134,10 +142,11 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
   if (panel.head && !has_controls_inside(window)) {
     const ImRect bar = node->TabBar->BarRect;
     ImGui::PushID(window->ID);
-    float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("width"), px(120));
+    // The width of the controls when they were drawn last, at 100 %, so that it is also right at another scale.
+    float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("width"), 120);
     // Controls that would cover the tabs are in a popup.
-    const bool fits = node->TabBar->WidthAllTabs + *width + px(24) <= node->Size.x;
-    const float shown = fits ? *width : px(30);
+    const bool fits = node->TabBar->WidthAllTabs + px(*width) + px(24) <= node->Size.x;
+    const float shown = px(fits ? *width : 30);
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(6), px(2)));
     ImGui::PushClipRect(bar.Min, {node->Pos.x + node->Size.x, bar.Max.y}, true);
     const ImVec2 was = ImGui::GetCursorScreenPos();
@@ -146,7 +155,7 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
       ImGui::BeginGroup();
       panel.head(context);
       ImGui::EndGroup();
-      *width = ImGui::GetItemRectSize().x;
+      *width = ImGui::GetItemRectSize().x / px(1);
     };
     if (fits) {
       controls();
@@ -176,6 +185,7 @@ void Shell::draw(double seconds) {
                                                    (presents_ ? kPresenting : 1));
   if (style_is_stale_ || scale != px(1)) apply_theme(settings_.theme, scale);
   style_is_stale_ = false;
+  follow_units();
   clock_ += seconds;
   since_event_ += seconds;
   selection_.begin_frame();
@@ -188,12 +198,12 @@ void Shell::draw(double seconds) {
   read_training();
   fit_form();
   follow_lesson();
+  const double play_seconds = seconds_to_move(seconds);
   Context c = context();
   select_run_for_lab(c.timeline);
   follow_watched_race(c);
   follow_tour(c);
-  // Idle time does not advance the view.
-  playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
+  playhead_.advance(play_seconds, c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
       main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
   if (!lectures()) draw_top_bar(c);
@@ -216,6 +226,17 @@ void Shell::draw(double seconds) {
   if (frames_until_picture_ > 0) --frames_until_picture_;
   const std::chrono::duration<float, std::milli> spent = std::chrono::steady_clock::now() - begun;
   draw_ms_ = draw_ms_ * 0.9f + 0.1f * spent.count();
+}
+
+double Shell::seconds_to_move(double frame_seconds) {
+  // Idle time does not advance the view.
+  const double seconds = std::min(frame_seconds, kMaxFrameSeconds);
+  const double between = seconds_between_moves(settings_.motion);
+  if (between > 0) stop_gliding_tabs();
+  // The first jump follows the key at once.
+  if (!drive_.any()) drive_jumps_.make_due(between);
+  drive_.seconds = drive_.any() ? drive_jumps_.take(seconds, between) : 0;
+  return playhead_.mode == Playhead::Mode::Playing ? play_jumps_.take(seconds, between) : 0;
 }
 
 // When the Laboratory opens on a run without proposals (plain decoding), selects the first run of its race that has proposals.
@@ -269,14 +290,18 @@ void Shell::draw_screen_choice() {
 void Shell::draw_model_chip(Context& c) {
   const engine::RunRecord* run = c.run();
   const engine::ModelLoaded* model = run ? c.timeline.model(run->started.model) : nullptr;
-  if (!model || is_narrow()) return;  // the status bar names the model, too
+  // Without the whole name here, the status bar has it.
+  chip_names_model_ = false;
+  if (!model || is_narrow()) return;
   ImGui::SameLine(0, px(12));
   ImGui::BeginGroup();
   ImGui::AlignTextToFramePadding();
   ImGui::PushFont(fonts().bold, kTextSize);
   const float room = ImGui::GetMainViewport()->Size.x - bar_end_ - px(28) - controls_width_ -
                      ImGui::GetCursorScreenPos().x;
-  words(elided(model->name, std::max(px(60), room)), theme().bright);
+  const std::string shown = elided(model->name, std::max(px(60), room));
+  words(shown, theme().bright);
+  chip_names_model_ = shown == model->name;
   ImGui::PopFont();
   const std::string size =
       model->n_params >= 1'000'000
@@ -464,6 +489,12 @@ void Shell::draw_status_bar(Context& c) {
       .quiet = quiet_,
       .draw_ms = draw_ms_,
       .scale_percent = static_cast<int>(std::lround(100 * px(1) / (presents_ ? kPresenting : 1)))};
+  const bool has_chip =
+      screen_ == Screen::Live || screen_ == Screen::Compare || screen_ == Screen::Lab;
+  const engine::RunRecord* selected = c.run();
+  const engine::ModelLoaded* model = selected ? c.timeline.model(selected->started.model) : nullptr;
+  if (model && has_chip && !chip_names_model_)
+    facts.model = fmt::format("{}, {}", model->name, model->dtype);
   facts.running = is_going(live);
   if (!facts.running)
     facts.paused = requested_since_ >= 0 && awaits_run_ ? requested_held_ : form_.start_held;
@@ -500,17 +531,22 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
   ImGui::Begin("##ground", nullptr, kFixedWindow | ImGuiWindowFlags_NoNavFocus);
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const LayoutPreset& preset = preset_named(settings_.layout);
+  if (std::exchange(preset_changed_, false))
+    for (const Screen one : {Screen::Live, Screen::Compare})
+      if (const ImGuiID its = ImGui::GetID(screen_name(one)); !lacks_layout(its))
+        build_layout(one, preset, its, room);
   if (screen_ == Screen::Welcome) {
     draw_welcome(c);
     ImGui::End();
     return;
   }
   const ImGuiID space = ImGui::GetID(screen_name(screen_));
-  const ImVec2 room = ImGui::GetContentRegionAvail();
   const std::pair<Screen, Room> laid_out{screen_, room_of(room)};
   if (reset_layout_ || lacks_layout(space) ||
-      (laid_out != laid_out_ && is_default_of_other_room(screen_, laid_out.second)))
-    build_default_layout(screen_, space, room);
+      (laid_out != laid_out_ && is_preset_of_other_room(screen_, preset, laid_out.second)))
+    build_layout(screen_, preset, space, room);
   laid_out_ = laid_out;
   reset_layout_ = false;
   // Panel heads are tab bars with bold titles, 30 px high.
@@ -560,7 +596,7 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
     if (empty.empty())
       panel.draw(c);
     else
-      draw_empty(c, panel, empty, c.timeline.runs().empty() && !bare);
+      draw_empty(c, panel, empty);
     if (!bare) card_frame(ImGui::GetCurrentWindow());
     if (panel_ring_ && ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows))
       focus_ring(ImGui::GetCurrentWindow());

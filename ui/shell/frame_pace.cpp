@@ -14,6 +14,7 @@ bool draws_in_software(const char* renderer) {
 
 double FramePace::gap(bool has_input) const {
   if (!quiet()) return frame_seconds_;
+  if (!software_) return has_input ? frame_seconds_ : std::max(frame_seconds_, kSetSeconds);
   if (has_input) return kAnswerSeconds;
   return std::clamp(cost_ / kQuietShare, kQuietSeconds, kLongestSeconds);
 }

@@ -50,7 +50,7 @@ std::span<const KeyAction> key_actions() {
       {Action::ToggleMarks,       "toggle-marks",       ImGuiKey_T,                   "T",            "show or hide the marks of token cells", false},
       {Action::ToggleFlow,        "toggle-flow",        ImGuiKey_G,                   "G",            "cells or running text", false},
       {Action::Hindsight,         "hindsight",          ImGuiKey_H,                   "H",            "show or hide hindsight", false},
-      {Action::AlignLanes,        "align-lanes",        ImGuiKey_Y,                   "Y",            "align the lanes by token: against AR, against the selected lane, off", false},
+      {Action::AlignLanes,        "align-lanes",        ImGuiKey_Y,                   "Y",            "align the lanes by token: with plain decoding, with the selected lane, off", false},
       {Action::Describe,          "describe",           ImGuiKey_V,                   "V",            "describe the selection in one sentence", false},
       {Action::Check,             "check",              ImGuiKey_C,                   "C",            "check agreement with plain decoding", false},
       {Action::CopyText,          "copy-text",          kCtrl | ImGuiKey_C,           "Ctrl+C",       "copy the answer", false},

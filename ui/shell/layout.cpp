@@ -11,7 +11,6 @@
 
 #include <imgui_internal.h>
 
-#include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
@@ -40,7 +39,9 @@ void write_version(ImGuiContext*, ImGuiSettingsHandler*, ImGuiTextBuffer* out) {
   out->appendf("%s\nversion=%d\n\n", kVersionHead, kLayoutVersion);
 }
 
-Dock dock_of(const Panel& panel, Screen screen) {
+Dock dock_of(const Panel& panel, Screen screen, const LayoutPreset& preset) {
+  for (const PresetPlace& place : preset.places)
+    if (place.screen == screen && place.panel == panel.id) return place.dock;
   return screen == Screen::Live       ? panel.live
          : screen == Screen::Compare  ? panel.compare
          : screen == Screen::Training ? panel.training
@@ -74,46 +75,71 @@ float left_share(float width) {
   return std::max(0.178f, share_of(kSetup, width));
 }
 
+// Splits off the parts of a wide screen that have panels in a preset, with the preset's shares.
+class Parts {
+ public:
+  Parts(Screen screen, const LayoutPreset& preset) : screen_(screen), preset_(preset) {}
+
+  /// Returns the share of a part; `usual` if the preset does not name it.
+  float share(Dock part, float usual) const {
+    for (const PresetShare& one : preset_.shares)
+      if (one.screen == screen_ && one.part == part) return one.share;
+    return usual;
+  }
+  /// Splits a part off `node`, which keeps the rest.
+  void put(Dock part, ImGuiID& node, ImGuiDir side, float share) {
+    const bool has_panels = std::ranges::any_of(
+        panels(), [&](const Panel& panel) { return dock_of(panel, screen_, preset_) == part; });
+    if (has_panels) nodes[part] = split(node, side, share);
+  }
+
+  Nodes nodes;
+
+ private:
+  Screen screen_;
+  const LayoutPreset& preset_;  // outlives the object
+};
+
 // Splits the screen Live.
-Nodes live(ImGuiID centre, ImVec2 size, Room room) {
+Nodes live(ImGuiID centre, ImVec2 size, Room room, const LayoutPreset& preset) {
   if (room == Room::Small) return {{Dock::Top, centre}};
-  ImGuiID left = split(centre, ImGuiDir_Left, left_share(size.x));
   if (room == Room::Medium) {
+    const ImGuiID left = split(centre, ImGuiDir_Left, left_share(size.x));
     const ImGuiID top = split(centre, ImGuiDir_Up, share_of(kText, size.y));
     return {{Dock::Left, left}, {Dock::Top, top}, {Dock::Centre, centre}};
   }
-  ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
-  const ImGuiID left_foot = split(left, ImGuiDir_Down, 0.22f);
-  const ImGuiID right_foot = split(right, ImGuiDir_Down, 0.175f);
-  const ImGuiID right_middle = split(right, ImGuiDir_Down, 0.37f);
-  const ImGuiID top = split(centre, ImGuiDir_Up, std::max(0.22f, share_of(kText, size.y)));
-  const ImGuiID foot = split(centre, ImGuiDir_Down, 0.46f);
-  return {{Dock::Left, left},
-          {Dock::LeftFoot, left_foot},
-          {Dock::Top, top},
-          {Dock::Centre, centre},
-          {Dock::Foot, foot},
-          {Dock::Right, right},
-          {Dock::RightMiddle, right_middle},
-          {Dock::RightFoot, right_foot}};
+  Parts parts(Screen::Live, preset);
+  Nodes& nodes = parts.nodes;
+  parts.put(Dock::Left, centre, ImGuiDir_Left, left_share(size.x));
+  parts.put(Dock::Right, centre, ImGuiDir_Right, parts.share(Dock::Right, 0.255f));
+  parts.put(Dock::LeftFoot, nodes[Dock::Left], ImGuiDir_Down, parts.share(Dock::LeftFoot, 0.22f));
+  ImGuiID& right = nodes[Dock::Right];
+  parts.put(Dock::RightFoot, right, ImGuiDir_Down, parts.share(Dock::RightFoot, 0.175f));
+  parts.put(Dock::RightMiddle, right, ImGuiDir_Down, parts.share(Dock::RightMiddle, 0.37f));
+  const float top = std::max(parts.share(Dock::Top, 0.22f), share_of(kText, size.y));
+  parts.put(Dock::Top, centre, ImGuiDir_Up, top);
+  parts.put(Dock::Foot, centre, ImGuiDir_Down, parts.share(Dock::Foot, 0.46f));
+  nodes[Dock::Centre] = centre;
+  return nodes;
 }
 
 // Splits the screen Compare. The lanes are the central node: they take the height that the timelines and the table below do not need, also when
 // the window grows. In a low window the lanes keep the height of four lines of text, and the timelines get the rest.
-Nodes compare(ImGuiID lanes, ImVec2 size, Room room) {
+Nodes compare(ImGuiID lanes, ImVec2 size, Room room, const LayoutPreset& preset) {
   if (room != Room::Wide) return {{Dock::Centre, lanes}};
-  ImGuiID left = split(lanes, ImGuiDir_Left, left_share(size.x));
-  const ImGuiID left_foot = split(left, ImGuiDir_Down, 0.22f);
-  const float below = std::clamp(share_of(kBelowLanes, size.y), 0.25f, 0.5f);
-  ImGuiID foot = split(lanes, ImGuiDir_Down, std::min(below, 1 - share_of(kLanes, size.y)));
+  Parts parts(Screen::Compare, preset);
+  Nodes& nodes = parts.nodes;
+  parts.put(Dock::Left, lanes, ImGuiDir_Left, left_share(size.x));
+  parts.put(Dock::LeftFoot, nodes[Dock::Left], ImGuiDir_Down, parts.share(Dock::LeftFoot, 0.22f));
+  const float below =
+      parts.share(Dock::Foot, std::clamp(share_of(kBelowLanes, size.y), 0.25f, 0.5f));
+  parts.put(Dock::Foot, lanes, ImGuiDir_Down, std::min(below, 1 - share_of(kLanes, size.y)));
   // The table has room for the figures of five lanes.
   const float table = share_of(kTable, size.x * (1 - left_share(size.x)));
-  const ImGuiID foot_right = split(foot, ImGuiDir_Right, std::clamp(table, 0.30f, 0.42f));
-  return {{Dock::Left, left},
-          {Dock::LeftFoot, left_foot},
-          {Dock::Centre, lanes},
-          {Dock::Foot, foot},
-          {Dock::FootRight, foot_right}};
+  parts.put(Dock::FootRight, nodes[Dock::Foot], ImGuiDir_Right,
+            parts.share(Dock::FootRight, std::clamp(table, 0.30f, 0.42f)));
+  nodes[Dock::Centre] = lanes;
+  return nodes;
 }
 
 // Splits the screen Training.
@@ -140,12 +166,12 @@ Nodes laboratory(ImGuiID centre, Room room) {
 }
 
 // Returns the panels of a screen in the order of their tabs: first those that belong to a part, then those that a small window adds to it.
-std::vector<const Panel*> in_tab_order(Screen screen, Room room) {
+std::vector<const Panel*> in_tab_order(Screen screen, Room room, const LayoutPreset& preset) {
   std::vector<const Panel*> order;
   for (const Panel& panel : panels())
-    if (dock_of(panel, screen) != Dock::None) order.push_back(&panel);
+    if (dock_of(panel, screen, preset) != Dock::None) order.push_back(&panel);
   std::ranges::stable_partition(order, [&](const Panel* panel) {
-    const Dock dock = dock_of(*panel, screen);
+    const Dock dock = dock_of(*panel, screen, preset);
     return part_of(dock, screen, room) == dock;
   });
   return order;
@@ -165,14 +191,25 @@ void set_tab_order(const std::string& name, short order) {
     settings->DockOrder = order;
 }
 
-// Returns true if the panels share parts as the default layout for `room` has it.
-bool has_parts_of(Screen screen, Room room) {
-  const std::vector<const Panel*> all = in_tab_order(screen, room);
+ImGuiID tab_of(const std::string& window) {
+  return ImHashStr("#TAB", 0, ImHashStr(window.c_str()));
+}
+
+// Returns true if the panel's window has the keyboard focus; its tab then stays in front.
+bool has_focus(const std::string& window) {
+  const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
+  return focused && focused->RootWindow == ImGui::FindWindowByName(window.c_str());
+}
+
+// Returns true if the panels share parts as the preset for `room` has it.
+bool has_parts_of(Screen screen, Room room, const LayoutPreset& preset) {
+  const std::vector<const Panel*> all = in_tab_order(screen, room, preset);
+  const auto part = [&](const Panel* panel) {
+    return part_of(dock_of(*panel, screen, preset), screen, room);
+  };
   for (const Panel* one : all)
     for (const Panel* other : all)
-      if ((node_of(screen, *one) == node_of(screen, *other)) !=
-          (part_of(dock_of(*one, screen), screen, room) ==
-           part_of(dock_of(*other, screen), screen, room)))
+      if ((node_of(screen, *one) == node_of(screen, *other)) != (part(one) == part(other)))
         return false;
   return true;
 }
@@ -180,7 +217,7 @@ bool has_parts_of(Screen screen, Room room) {
 std::vector<const char*> ids_of(Screen screen) {
   std::vector<const char*> ids;
   for (const Panel& panel : panels())
-    if (dock_of(panel, screen) != Dock::None) ids.push_back(panel.id);
+    if (dock_of(panel, screen, LayoutPreset{}) != Dock::None) ids.push_back(panel.id);
   return ids;
 }
 
@@ -277,30 +314,31 @@ Room room_of(ImVec2 size) {
   return size.x >= px(760) && size.y >= px(360) ? Room::Medium : Room::Small;
 }
 
-bool is_default_of_other_room(Screen screen, Room room) {
-  if (has_parts_of(screen, room)) return false;
+bool is_preset_of_other_room(Screen screen, const LayoutPreset& preset, Room room) {
+  if (has_parts_of(screen, room, preset)) return false;
   return std::ranges::any_of(std::array{Room::Wide, Room::Medium, Room::Small},
-                             [screen](Room other) { return has_parts_of(screen, other); });
+                             [&](Room other) { return has_parts_of(screen, other, preset); });
 }
 
-void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size) {
+void build_layout(Screen screen, const LayoutPreset& preset, ImGuiID dockspace, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(dockspace);
   ImGui::DockBuilderAddNode(dockspace, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(dockspace, size);
   const Room room = room_of(size);
-  const Nodes nodes = screen == Screen::Live       ? live(dockspace, size, room)
-                      : screen == Screen::Compare  ? compare(dockspace, size, room)
+  const Nodes nodes = screen == Screen::Live       ? live(dockspace, size, room, preset)
+                      : screen == Screen::Compare  ? compare(dockspace, size, room, preset)
                       : screen == Screen::Training ? training(dockspace, size, room)
                       : screen == Screen::Lab      ? laboratory(dockspace, room)
                                                    : Nodes{};
   std::map<ImGuiID, short> n_tabs;
-  for (const Panel* panel : in_tab_order(screen, room)) {
-    const ImGuiID node = nodes.at(part_of(dock_of(*panel, screen), screen, room));
+  for (const Panel* panel : in_tab_order(screen, room, preset)) {
+    const ImGuiID node = nodes.at(part_of(dock_of(*panel, screen, preset), screen, room));
     const std::string name = window_name(screen, panel->id, panel->title);
     ImGui::DockBuilderDockWindow(name.c_str(), node);
+    ImGuiDockNode* part = ImGui::DockBuilderGetNode(node);
+    if (n_tabs[node] == 0 || has_focus(name)) part->SelectedTabId = tab_of(name);
     set_tab_order(name, n_tabs[node]++);
-    if (panel->bare && room == Room::Wide)
-      ImGui::DockBuilderGetNode(node)->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
+    if (panel->bare && room == Room::Wide) part->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
   }
   ImGui::DockBuilderFinish(dockspace);
 }

@@ -4,13 +4,39 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <imgui.h>
+
+#include "ui/shell/panel.h"
 
 namespace ui {
 
 /// A screen of the window.
 enum class Screen { Welcome, Live, Compare, Training, Lesson, Lab };
+
+/// A panel that a preset docks in another part than the default.
+struct PresetPlace {
+  Screen screen;
+  std::string_view panel;  // its id; an unknown one is ignored
+  Dock dock;
+};
+
+/// The size of a part, as a share of the place from which it is split off.
+struct PresetShare {
+  Screen screen;
+  Dock part;
+  float share;  // 0 to 1; a minimum size of the part may make it larger
+};
+
+/// An arrangement of the panels. Panels and parts that it does not name are as in the default layout.
+struct LayoutPreset {
+  const char* word = "";   // as in settings.txt: "watching"
+  const char* label = "";  // as shown: "Watching"
+  const char* help = "";   // a sentence
+  std::span<const PresetPlace> places = {};
+  std::span<const PresetShare> shares = {};
+};
 
 /// Returns the screen with this name; Welcome if no screen has it.
 Screen screen_named(const std::string& name);
@@ -32,12 +58,12 @@ enum class Room {
 };
 /// Returns the room in a dock space of `size` pixels at the user's scale.
 Room room_of(ImVec2 size);
-/// Returns true if the screen has the default layout of another room, so that it must be built again for this one. A layout that the user
+/// Returns true if the screen has the preset's layout for another room, so that it must be built again for this one. A layout that the user
 /// changed by moving panels is kept at every size.
-bool is_default_of_other_room(Screen screen, Room room);
-/// Docks every panel of the screen at its default place in a dock space of `size` pixels. In a small window panels share places; the text of
+bool is_preset_of_other_room(Screen screen, const LayoutPreset& preset, Room room);
+/// Docks every panel of the screen at its place of a preset in a dock space of `size` pixels. In a small window panels share places; the text of
 /// the answer has at least four lines.
-void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size);
+void build_layout(Screen screen, const LayoutPreset& preset, ImGuiID dockspace, ImVec2 size);
 /// Checks the version of a saved layout. A layout of another version would leave new panels floating, so the file is renamed to *.old and
 /// the default layout is used. Call between CreateContext and the first frame.
 /// @return whether a file was renamed

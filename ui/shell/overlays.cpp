@@ -19,9 +19,11 @@
 #include "ui/prepare/search.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/run_times.h"
+#include "ui/settings/layout_presets.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 #include "ui/widgets/sheet.h"
 
 namespace ui {
@@ -117,16 +119,19 @@ void Shell::draw_palette() {
       perform(key.of->action);
       break;
     }
-    for (const CatalogLesson& lesson : catalog_.lessons) {
-      const std::string does = "lesson: " + lesson.title;
-      if (!palette_ || !found_in(does.c_str(), wanted)) continue;
-      const bool chosen =
-          ImGui::Selectable((does + "##" + lesson.path).c_str(), first) || (enter && first);
+    // An entry without a key. @return whether it was chosen, which closes the palette
+    const auto entry = [&](const std::string& does, const char* id) {
+      if (!palette_ || !found_in(does.c_str(), wanted)) return false;
+      const bool chosen = ImGui::Selectable((does + "##" + id).c_str(), first) || (enter && first);
       first = false;
-      if (!chosen) continue;
-      palette_ = false;
-      requests_.open_lesson = lesson.path;
-    }
+      if (chosen) palette_ = false;
+      return chosen;
+    };
+    for (const LayoutPreset& preset : layout_presets())
+      if (entry(std::string("layout: ") + preset.label, preset.word)) use_layout(preset);
+    for (const CatalogLesson& lesson : catalog_.lessons)
+      if (entry("lesson: " + lesson.title, lesson.path.c_str()))
+        requests_.open_lesson = lesson.path;
   }
   ImGui::End();
 }
@@ -155,7 +160,7 @@ void Shell::find(Context& c, bool backwards) {
     find_result_ = "no token found";
     return;
   }
-  // The next or previous one from the selected token on; around the ends.
+  // Takes the next or previous match after the selected token; after the last match it continues with the first.
   const auto position = [&](std::size_t token) { return run->tokens[token].pos; };
   const auto at = selection_.locked.position;
   auto found = backwards ? std::ranges::lower_bound(all, at, {}, position)
@@ -278,14 +283,48 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
   tick("Traces: own compute instead of wall time, without waits###equal_compute",
        export_own_compute_);
   options.own_compute = export_own_compute_;
-  wrapped(export_prompt_text_
-              ? "The trace contains the full prompt; everyone who gets the file can read it."
-              : "The trace stores only a hash of the prompt. It contains the tokens of the answer.",
-          theme().dim);
+  wrapped(
+      export_prompt_text_
+          ? "A trace or a report contains the full prompt; everyone who gets the file can read it."
+          : "A trace contains only a hash of the prompt, a report leaves it out; both contain the "
+            "answer. A web page always contains the prompt.",
+      theme().dim);
+}
+
+// Draws a button for each format.
+void Shell::export_buttons(Context& c, const engine::TraceOptions& options) {
+  const std::string path(export_path_.c_str());
+  const bool any = !c.timeline.runs().empty(), starts = any && !exports();
+  std::filesystem::path stem(path);
+  if (stem.extension() == ".gz") stem.replace_extension();
+  const auto with = [&](const char* ending) {
+    return std::filesystem::path(stem).replace_extension(ending).string();
+  };
+  const auto next = [](const char* label, bool enabled, const char* why) {
+    continue_row(label);
+    return button(label, false, enabled, why);
+  };
+  const bool is_perfetto = engine::trace_format_of(path) == engine::TraceFormat::Perfetto;
+  if (button("Chrome trace###do_trace", true, starts,
+             "opens in Perfetto, chrome://tracing and Tracy"))
+    export_trace(is_perfetto ? with(".json") : path, options);
+  if (next("Perfetto trace###do_perfetto", starts,
+           "Perfetto's own format: a smaller file; the slices of one step share a correlation id"))
+    export_trace(is_perfetto ? path : with(".pftrace"), options);
+  if (next("CSV tables###do_csv", any, "steps and tokens; the header row gives units"))
+    export_said_ = export_tables(c.timeline, path, export_for_spreadsheets_);
+  if (next("Web page###do_page", any, "one file that plays the recording in a browser"))
+    export_said_ = export_page(c.timeline, path);
+  if (next("Report###do_report", starts, "Markdown: settings, results and text of every run"))
+    export_report(with(".md"), options.prompt_text);
+  if (next("Description###do_description", starts,
+           "plain text: every step in words, for screen readers"))
+    export_description(with(".txt"));
+  if (next("Close###cancel_export", true, "")) export_dialog_ = false;
 }
 
 void Shell::draw_export_dialog(Context& c) {
-  if (begin_sheet("##export", {px(720), px(486)}, overlay_begins_)) {
+  if (begin_sheet("##export", {px(780), px(500)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
       export_prompt_text_ = export_range_only_ = false;  // the user has to choose these each time
@@ -294,31 +333,9 @@ void Shell::draw_export_dialog(Context& c) {
     }
     text_field("##path", "trace.json, picture.png, or a name for the tables", export_path_,
                overlay_begins_);
-    const std::string path(export_path_.c_str());
     engine::TraceOptions options;
     export_choices(c, options);
-    const bool any = !c.timeline.runs().empty();
-    std::filesystem::path stem(path);
-    if (stem.extension() == ".gz") stem.replace_extension();
-    const bool is_perfetto = engine::trace_format_of(path) == engine::TraceFormat::Perfetto;
-    if (button("Chrome trace###do_trace", true, any && !exports(),
-               "opens in Perfetto, chrome://tracing and Tracy"))
-      export_trace(
-          is_perfetto ? std::filesystem::path(stem).replace_extension(".json").string() : path,
-          options);
-    ImGui::SameLine();
-    if (button(
-            "Perfetto trace###do_perfetto", false, any && !exports(),
-            "Perfetto's own format: a smaller file; the slices of one step share a correlation id"))
-      export_trace(is_perfetto ? path : stem.replace_extension(".pftrace").string(), options);
-    ImGui::SameLine();
-    if (button("CSV tables###do_csv", false, any, "steps and tokens; the header row gives units"))
-      export_said_ = export_tables(c.timeline, path, export_for_spreadsheets_);
-    ImGui::SameLine();
-    if (button("Web page###do_page", false, any, "one file that plays the recording in a browser"))
-      export_said_ = export_page(c.timeline, path);
-    ImGui::SameLine();
-    if (button("Close###cancel_export")) export_dialog_ = false;
+    export_buttons(c, options);
     picture_row();
     animation_row(c);
     if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)

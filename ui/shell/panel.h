@@ -2,6 +2,7 @@
 // commands; its state, its legend and its help belong to the pair.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -14,6 +15,7 @@ namespace ui {
 
 struct Context;
 struct MarkNote;
+enum class Sketch : std::uint8_t;
 
 /// The part of a screen in which a panel is docked at first. Panels of one part share it as tabs.
 enum class Dock {
@@ -47,6 +49,7 @@ struct Panel {
   bool (*offered)(const engine::Timeline& timeline) = nullptr;
   const char* help = "";                 // one sentence on what the panel shows, for its legend
   std::span<const MarkNote> marks = {};  // the marks that the legend explains
+  Sketch sketch{};                       // drawn while the panel is empty; every panel has one
   bool wide = false;                     // the panel scrolls sideways
   bool bare = false;                     // the panel draws its own cards instead of one frame
   bool main = false;  // while empty, shows the progress of loading, or buttons to run or open
@@ -65,7 +68,13 @@ void panel_legend(const Panel& panel, const char* also = "");
 
 /// Returns the sentence that most panels show while no run is selected; empty if one is.
 std::string no_run_yet(const Context& context);
-/// Returns the name of a run's decoder: "Prompt lookup"; its id if the catalog does not list it.
+/// Returns the name of a run's decoder for the start of a sentence: "Prompt lookup", "Plain decoding"; its id if the catalog does not list it.
 std::string method_of(const Context& context, const engine::RunRecord& run);
+/// Returns the start of a sentence about a run without proposals: "Jacobi has proposed no tokens so far", or "Jacobi proposed no tokens" if the run
+/// has ended.
+/// @param of_kind  follows the tokens: " with a probability"
+std::string proposed_nothing(const Context& context,
+                             const engine::RunRecord& run,
+                             const char* of_kind = "");
 
 }  // namespace ui

@@ -18,6 +18,8 @@ class PanelState {
   virtual void document_changed() {}
   /// Another training run is shown: forget everything prepared from the previous one.
   virtual void training_changed() {}
+  /// The style of durations has changed: forget prepared texts that contain any.
+  virtual void units_changed() {}
 };
 
 /// Owns one state object of each type.
@@ -37,6 +39,10 @@ class PanelStates {
   /// Notifies every state.
   void training_changed() {
     for (const auto& [key, state] : slots_) state->training_changed();
+  }
+  /// Notifies every state.
+  void units_changed() {
+    for (const auto& [key, state] : slots_) state->units_changed();
   }
 
  private:

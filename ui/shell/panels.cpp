@@ -74,8 +74,17 @@ std::string no_run_yet(const Context& context) {
 }
 
 std::string method_of(const Context& context, const engine::RunRecord& run) {
+  if (run.started.decoder == "ar") return "Plain decoding";
   const CatalogDecoder* known = context.catalog.decoder(run.started.decoder);
   return known ? known->title : run.started.decoder;
+}
+
+std::string proposed_nothing(const Context& context,
+                             const engine::RunRecord& run,
+                             const char* of_kind) {
+  return method_of(context, run) +
+         (run.over() ? std::string(" proposed no tokens") + of_kind
+                     : std::string(" has proposed no tokens") + of_kind + " so far");
 }
 
 }  // namespace ui

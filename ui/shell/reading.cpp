@@ -1,4 +1,5 @@
 // Reads a recording: takes a slice of its events per frame and shows the progress.
+#include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
@@ -15,8 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Time per frame for reading; a frame takes about 33 ms meanwhile.
-constexpr std::chrono::milliseconds kSlice{12};
+// Time per frame for reading, ms. It is five times the time to draw a frame, because panels compute their content again after every
+// slice: reading then takes most of the time, however long the recording is.
+constexpr float kSlice = 12, kLongestSlice = 200, kTimesDrawing = 5;
 constexpr std::size_t kPiece = 512;
 
 }  // namespace
@@ -33,7 +35,9 @@ double Shell::reading() const {
 
 void Shell::read_on() {
   if (!opening_) return;
-  const auto until = Clock::now() + kSlice;
+  const std::chrono::duration<float, std::milli> slice(
+      std::clamp(kTimesDrawing * draw_ms_, kSlice, kLongestSlice));
+  const auto until = Clock::now() + slice;
   // Calls ended() before take(), so that after the end one more take() gets everything that was
   // read.
   bool ended = opening_->ended();
@@ -66,6 +70,16 @@ void Shell::take_read(std::vector<engine::Event> events) {
   session_.grow(events);
 }
 
+// A race that was opened begins with its first run with proposals, unless the user has selected another run than the last one meanwhile.
+void Shell::show_run_with_proposals() {
+  const engine::Timeline& timeline = session_.shown().timeline;
+  if (timeline.runs().empty() || timeline.runs().back().id() != selection_.run) return;
+  const auto race = timeline.race(selection_.race);
+  const auto found = std::ranges::find_if(
+      race, [](const engine::RunRecord* run) { return run->totals.n_proposed > 0; });
+  if (found != race.end()) selection_.run = (*found)->id();
+}
+
 void Shell::end_reading() {
   const std::unique_ptr<Opening> done = std::move(opening_);
   const bool was_shown = opening_is_shown_;
@@ -78,6 +92,9 @@ void Shell::end_reading() {
       if (!opening_keeps_screen_) show(Screen::Live);
     }
     session_.finish(report);
+    show_run_with_proposals();
+    follow_range();  // the range belongs to the runs that are shown now
+    restore_range();
     if (!restored_ || done->path() != restored_->path) {
       remember_recent(settings_.recents, done->path());
       settings_.last_folder = std::filesystem::path(done->path()).parent_path().string();

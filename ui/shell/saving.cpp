@@ -1,4 +1,4 @@
-// Saves recordings and the notes beside them, and exports traces.
+// Saves recordings and the notes beside them, and exports traces, reports and descriptions.
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -7,9 +7,13 @@
 
 #include "engine/event/recording/training_history.h"
 #include "engine/trace/export.h"
+#include "engine/trace/page/report.h"
 #include "ui/files/exporting.h"
+#include "ui/files/files.h"
 #include "ui/files/opening.h"
 #include "ui/files/saving.h"
+#include "ui/panels/live/text_view.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
 
@@ -23,6 +27,7 @@ void Shell::save(const std::string& path) {
     fs::create_directories(wanted.parent_path(), ignored);
     saving_ = session_.save(wanted.string());
     saving_notes_ = notes_to_save();
+    saving_notes_.view = view_to_save();
     saving_since_ = clock_;
     save_dialog_ = false;
   } catch (const std::exception& error) {
@@ -83,12 +88,36 @@ float Shell::draw_saving_bar(float top) {
   return top + px(kWorkBar);
 }
 
-void Shell::export_trace(const std::string& path, engine::TraceOptions options) {
-  if (reads()) return say("The recording is still being read. Export a trace when it is complete.");
+// Starts to write a file of the document shown on another thread.
+void Shell::begin_export(const std::string& path, Export write) {
+  if (reads()) return say("The recording is still being read. Export it when it is complete.");
   if (export_waits()) return;
-  exporting_ = std::make_unique<Exporting>(session_.shown().timeline, path, std::move(options));
+  exporting_ = std::make_unique<Exporting>(
+      path, [&timeline = session_.shown().timeline, write = std::move(write)](
+                const ExportProgress& progress) { return write(timeline, progress); });
   exporting_since_ = clock_;
   export_said_.clear();
+}
+
+void Shell::export_trace(const std::string& path, const engine::TraceOptions& options) {
+  begin_export(path, [=](const engine::Timeline& timeline, const ExportProgress& progress) {
+    engine::TraceOptions reporting = options;
+    reporting.progress = progress;
+    return ui::export_trace(timeline, path, reporting);
+  });
+}
+
+void Shell::export_report(const std::string& path, bool prompt_text) {
+  const engine::ReportOptions options{.prompt_text = prompt_text, .notes = notes_.run_notes};
+  begin_export(path, [=](const engine::Timeline& timeline, const ExportProgress& progress) {
+    return ui::export_report(timeline, path, options, progress);
+  });
+}
+
+void Shell::export_description(const std::string& path) {
+  begin_export(path, [=](const engine::Timeline& timeline, const ExportProgress& progress) {
+    return ui::export_description(timeline, path, progress);
+  });
 }
 
 void Shell::export_on() {
@@ -119,26 +148,52 @@ Notes Shell::notes_to_save() const {
   return all;
 }
 
-// Saves the notes beside their recording, before another document is shown and at the end.
+// Returns the lens, if the user has chosen one, and the measured range.
+NotedView Shell::view_to_save() {
+  NotedView view{.range = range_to_restore_};
+  const Lens lens = state<TextView>().lens;
+  if (lens != Lens::TokenStatus || notes_kept_.view.lens) view.lens = lens;
+  const TimelineView& timeline = state<TimelineView>();
+  if (timeline.range.range0 != timeline.range.range1)
+    view.range = {timeline.clock, timeline.range.range0, timeline.range.range1};
+  return view;
+}
+
+// Saves the notes beside their recording: at the end, and before another document is shown, while the panels still have the view. A view without
+// notes makes no file.
 void Shell::keep_notes() {
   Notes now = notes_to_save();
+  const bool has_notes = !now.empty() || !notes_kept_.empty();
+  now.view = view_to_save();
   if (notes_source_.empty()) {
     live_notes_ = std::move(now);
-  } else if (now != notes_kept_) {
+  } else if (has_notes && now != notes_kept_) {
     if (const std::string trouble = save_notes(now, notes_source_); !trouble.empty()) say(trouble);
     notes_kept_ = std::move(now);
   }
 }
 
 void Shell::adopt_notes() {
-  keep_notes();
   notes_source_ = session_.shown().source;
   std::string why;
   notes_ = notes_source_.empty() ? live_notes_ : load_notes(notes_source_, why);
   if (!why.empty())
     say(fmt::format("{}: cannot be read, renamed: {}", notes_path(notes_source_), why));
   notes_kept_ = notes_;
+  state<TextView>().lens = notes_.view.lens.value_or(Lens::TokenStatus);
+  range_to_restore_ = notes_source_.empty() ? std::nullopt : notes_.view.range;
+  notes_.view = {};
   history_.forget();
+}
+
+// Restores the measured range when the recording has been read, unless the user has measured another meanwhile.
+void Shell::restore_range() {
+  const std::optional<MeasuredRange> range = std::exchange(range_to_restore_, std::nullopt);
+  TimelineView& view = state<TimelineView>();
+  if (!range || view.range.range0 != view.range.range1) return;
+  if (view.clock != range->clock) view.choose_clock(range->clock);
+  view.range.range0 = range->from;
+  view.range.range1 = range->to;
 }
 
 }  // namespace ui

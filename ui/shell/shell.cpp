@@ -19,6 +19,7 @@
 #include "ui/prepare/use_again.h"
 #include "ui/shell/catalog.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/font_file.h"
 
 namespace ui {
 namespace {
@@ -55,6 +56,8 @@ Shell::Shell(const Catalog& catalog,
       screen_(unsaved_sessions_.empty() ? screen_named(settings_.screen) : Screen::Welcome) {
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read; the file was renamed: " + settings_.why_set_aside);
+  font_refused_ = why_not_font(settings_.text_font);
+  if (!font_refused_.empty()) say(font_refused_ + "; the program's own font is used.");
   add_recent_models();
   form_ = first_form(catalog, settings_.last_model);
   loaded_ = form_;
@@ -80,7 +83,21 @@ void Shell::save_changed_settings() {
   if (const std::string trouble = save_settings(settings_, folder_); !trouble.empty()) say(trouble);
 }
 
+// Lets the measured range be that of the run shown, or of the race on the screen Compare. Screens without the panel Timeline have none.
+void Shell::follow_range() {
+  const bool compares = screen_ == Screen::Compare || lesson_compares();
+  RangeOwner owner;
+  if (compares && !selection_.compared.empty())
+    owner.compared = selection_.compared;
+  else if (compares && selection_.race != 0)
+    owner.race = selection_.race;
+  else if (compares || screen_ == Screen::Live || screen_ == Screen::Lesson)
+    owner.run = selection_.run;
+  state<TimelineView>().show_range_of(owner);
+}
+
 Context Shell::context() {
+  follow_range();
   const Document& shown = session_.shown();
   Context context{.timeline = shown.timeline,
                   .selection = selection_,
@@ -162,7 +179,7 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
     selection_.compared.clear();
     selection_.locked = {};
     playhead_.mode = Playhead::Mode::Follow;
-    state<TimelineView>().range = {};
+    state<TimelineView>().range.show_all();
   }
 }
 
@@ -173,7 +190,7 @@ void Shell::show_next(const engine::RunStarted& started) {
   if (started.race == 0 || started.lane == lane) selection_.run = started.run;
   if (started.race == 0 || started.race == selection_.race) return;
   selection_.race = started.race;
-  state<TimelineView>().range = {};
+  state<TimelineView>().range.show_all();
 }
 
 // Ends the wait for a chain or tree when it has begun, and shows a message with its result.
@@ -249,6 +266,7 @@ void Shell::model_failed(const engine::RunFailed& failed) {
 }
 
 void Shell::adopt_document() {
+  keep_notes();
   states_.document_changed();
   selection_ = {};
   dismissed_.clear();
@@ -304,9 +322,9 @@ bool Shell::open_folder(const std::string& path) {
   return false;
 }
 
-// Returns true while a trace is being written, because the document shown must not change until then; shows a message.
+// Returns true while an export is being written, because the document shown must not change until then; shows a message.
 bool Shell::export_waits() {
-  if (exporting_) say("A trace is being exported; Esc cancels it.");
+  if (exporting_) say("A file is being exported; Esc cancels it.");
   return exporting_ != nullptr;
 }
 
@@ -341,7 +359,8 @@ void Shell::open(const std::string& path, bool keep_screen) {
 void Shell::show(Screen screen) {
   screen_ = screen;
   lab_begins_ = screen == Screen::Lab;
-  state<TimelineView>().range = {};
+  state<TimelineView>().range.show_all();
+  follow_range();
 }
 
 void Shell::set_theme(ThemeName theme) {
@@ -368,6 +387,11 @@ bool Shell::animates() const {
 bool Shell::measures() const {
   const engine::Timeline& live = session_.live().timeline;
   return !live.held() && is_going(live);
+}
+
+bool Shell::measures_set() const {
+  const auto runs = session_.live().timeline.runs();
+  return measures() && !runs.empty() && runs.back().started.place.set != 0;
 }
 
 bool Shell::ticks() const {

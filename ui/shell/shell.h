@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -112,8 +113,13 @@ class Shell {
   /// Returns true if a recording is being written. Events of the live engine wait meanwhile.
   bool saves() const { return saving_ != nullptr; }
   /// Starts to export a trace of the document shown; a message reports the result.
-  void export_trace(const std::string& path, engine::TraceOptions options);
-  /// Returns true if a trace is being written. Events wait meanwhile, and no other document can be shown.
+  void export_trace(const std::string& path, const engine::TraceOptions& options);
+  /// Starts to export a report in Markdown (.md); otherwise works like export_trace().
+  /// @param prompt_text  the report contains the prompts
+  void export_report(const std::string& path, bool prompt_text);
+  /// Starts to export a description of all runs in words (.txt); otherwise works like export_trace().
+  void export_description(const std::string& path);
+  /// Returns true if an export is being written. Events wait meanwhile, and no other document can be shown.
   bool exports() const { return exporting_ != nullptr; }
   /// Requests a picture (.png) of a panel of the screen or of the window. picture_due() returns it once a frame shows its content; the
   /// caller draws it and reports the result through picture_taken().
@@ -147,6 +153,8 @@ class Shell {
                   int width,
                   int height,
                   const std::string& says);
+  /// Arranges the panels of Live and Compare as a preset says.
+  void use_layout(const LayoutPreset& preset);
   /// Performs the action of a key.
   void perform(Action action);
   /// Reports whether a key is held, identified by the letter at its position on a US keyboard. W, S, A and D move the time axes.
@@ -193,6 +201,8 @@ class Shell {
   bool ticks() const;
   /// Returns true if the live engine computes steps whose times are measured.
   bool measures() const;
+  /// Returns true if these steps belong to a set of races (repeats, or the prompts of a file).
+  bool measures_set() const;
   /// Sets how long a GPU may take before the window reports it.
   void set_deadlines(const StepDeadlines& deadlines) { deadlines_ = deadlines; }
   /// Returns the GPU that has exceeded its deadline.
@@ -214,9 +224,11 @@ class Shell {
   static constexpr double kCloseAfterSeconds = 3;
 
   Context context();
+  void follow_range();
   void receive(std::vector<engine::Event> events);
   void read_on();
   void take_read(std::vector<engine::Event> events);
+  void show_run_with_proposals();
   void end_reading();
   void show_live();
   bool plays_captions() const;
@@ -256,11 +268,18 @@ class Shell {
   float draw_damage_bar(float top);
   void draw_close_dialog();
   void draw_settings();
+  void draw_setting_rows(float foot);
+  void font_row();
+  std::string font_words() const;
   void appearance_rows();
   void limit_rows();
   void follow_arrangement();
   void select_run_for_lab(const engine::Timeline& timeline);
   void go_through_history(bool back);
+  void follow_units();
+  // Returns the time by which a playing view advances in this frame, s, and sets that of held keys.
+  double seconds_to_move(double frame_seconds);
+  void watch_layout();
   bool shows_sheet() const;
   void save_changed_settings();
   float draw_saved_bar(float top);
@@ -294,6 +313,7 @@ class Shell {
   void recents_part(const std::string& typed);
   void draw_export_dialog(Context& context);
   void export_choices(Context& context, engine::TraceOptions& options);
+  void export_buttons(Context& context, const engine::TraceOptions& options);
   void picture_row();
   void animation_row(Context& context);
   AnimationPlan animation_plan(Context& context);
@@ -301,6 +321,9 @@ class Shell {
   std::string picture_path(const std::string& typed, const char* ending) const;
   std::optional<engine::TraceOptions> trace_of_range(Context& context);
   void draw_save_dialog();
+  using Export = std::function<std::string(const engine::Timeline& timeline,
+                                           const std::function<bool(double)>& progress)>;
+  void begin_export(const std::string& path, Export write);
   void export_on();
   void end_exporting();
   bool export_waits();
@@ -310,8 +333,10 @@ class Shell {
   void adopt_saved(const Saving& saved, const std::string& path);
   // Returns the notes without temporary marks.
   Notes notes_to_save() const;
+  NotedView view_to_save();
   void keep_notes();
   void adopt_notes();
+  void restore_range();
   // Returns a path in the folder used last, else in the documents folder.
   std::string suggested(const char* name) const;
   void draw_message();
@@ -373,6 +398,7 @@ class Shell {
   Playhead playhead_;
   PanelStates states_;
   DriveKeys drive_;
+  Jumps play_jumps_, drive_jumps_;  // of the playing view, of held keys
   SetupForm form_;
   bool form_waits_ = false;  // the files of its model are still being read
   ModelChoice requested_,
@@ -417,6 +443,8 @@ class Shell {
   std::string notes_source_;  // the recording that notes_ belong to; empty: the live session
   Notes notes_kept_;          // notes_ as they were saved last
   Notes live_notes_;          // notes of the live session, while a recording is shown
+  std::optional<MeasuredRange>
+      range_to_restore_;  // the saved range of the recording that is being read
   Screen screen_ = Screen::Welcome;
   enum class Watched {
     No,
@@ -431,13 +459,17 @@ class Shell {
   bool lab_begins_ = false;             // the Laboratory was opened, and has not chosen a run yet
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
+  bool preset_changed_ = false;  // the layouts of Live and Compare must be built again
   std::pair<Screen, Room> laid_out_{Screen::Welcome,
                                     Room::Small};  // for which the layout was checked last
+  bool chip_names_model_ = false;                  // the top bar has the whole name of the model
   float bar_end_ = 240;                            // width of the buttons at the end of the top bar
   float controls_width_ = 300;                     // of Run to Stop in the top bar
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
   bool save_dialog_ = false, close_dialog_ = false, settings_sheet_ = false;
-  std::optional<int> pending_scale_;  // set by the slider that the mouse holds
+  std::optional<std::string> font_typed_;  // a path that is being typed or was refused
+  std::string font_refused_;               // why the font was refused; empty: it was not
+  std::optional<int> pending_scale_;       // set by the slider that the mouse holds
   History history_;
   std::string
       layout_pressed_;  // the layout when the mouse button was pressed last; empty: compared

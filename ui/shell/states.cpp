@@ -108,15 +108,20 @@ void alternatives(Context& context, const Panel& panel) {
 
 }  // namespace
 
-void draw_empty(Context& context, const Panel& panel, const std::string& why, bool sketch) {
+void draw_empty(Context& context, const Panel& panel, const std::string& why) {
   const auto loading = loading_of(context.timeline);
   const bool none = context.compare ? context.shown_runs().empty() : !context.run();
   if (none && loading && panel.main) return loading_card(context, *loading);
-  empty_state(why, sketch);
-  if (panel.offers_training && !context.training) return open_a_training(context);
-  if (none && !loading && context.waiting < 0 && panel.main) run_or_open(context);
-  if (!none && panel.fits && !context.compare && !panel.fits(*context.run()))
-    alternatives(context, panel);
+  const bool trains = panel.offers_training && !context.training;
+  const bool starts = none && !loading && context.waiting < 0 && panel.main;
+  const bool fits = none || !panel.fits || context.compare || panel.fits(*context.run());
+  const int n_lines = trains || !fits ? 2 : starts ? 1 : 0;
+  const float high = static_cast<float>(n_lines) * ImGui::GetFrameHeightWithSpacing();
+  empty_state(why, panel.sketch, high, [&] {
+    if (trains) return open_a_training(context);
+    if (starts) run_or_open(context);
+    if (!fits) alternatives(context, panel);
+  });
 }
 
 }  // namespace ui

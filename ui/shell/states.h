@@ -8,9 +8,8 @@ namespace ui {
 struct Context;
 struct Panel;
 
-/// Draws the content in the current window.
-/// @param why     the panel's sentence
-/// @param sketch  true: also draw a faint outline of the content to come
-void draw_empty(Context& context, const Panel& panel, const std::string& why, bool sketch);
+/// Draws the content in the current window, with the panel's sketch.
+/// @param why  the panel's sentence
+void draw_empty(Context& context, const Panel& panel, const std::string& why);
 
 }  // namespace ui

@@ -62,7 +62,8 @@ void Shell::walk_iterations(Context& context, int direction) {
   if (!n) {
     const bool refines = std::any_of(run->steps.begin(), run->steps.end(),
                                      [](const auto& step) { return !step.blocks.empty(); });
-    if (!refines) say(run->started.decoder + " has no iterations. Right and Left move by steps.");
+    if (!refines)
+      say(method_of(context, *run) + " has no iterations. Right and Left move by steps.");
     return;
   }
   const std::size_t at = std::min(*n, times.steps.size());
@@ -105,6 +106,7 @@ void Shell::walk_lane(Context& context, int direction) {
   const LaneKind lane = state<TimelineView>().lane;
   const auto next = next_in_lane(times, lane, from, direction);
   if (!next) return say(fmt::format("There is no further slice in the lane {}.", lane_name(lane)));
+  selection_.run = run->id();
   selection_.locked = {run->id(), times.steps[*next].step, -1, -1};
   double t0 = 0, t1 = 0;
   if (place_of(context, run->id(), times.steps[*next].step, t0, t1))
@@ -124,6 +126,7 @@ void Shell::walk_flow(Context& context, int direction) {
            (direction > 0 && here != flow.end() && here->step > at.step ? 0 : direction);
   i = std::clamp<std::ptrdiff_t>(i, 0, static_cast<std::ptrdiff_t>(flow.size()) - 1);
   const FlowStop& stop = flow[static_cast<std::size_t>(i)];
+  selection_.run = run->id();
   selection_.locked = {run->id(), stop.step, at.position, -1};
   const RunTimes& times = context.times(*run);
   const std::size_t n = times.index_of(stop.step);

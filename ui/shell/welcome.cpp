@@ -30,7 +30,9 @@ bool door(float high,
   bool pressed = false;
   // A low window scrolls; its cards keep the height of their words.
   const float wrap = ImGui::GetContentRegionAvail().x - 2 * ImGui::GetStyle().WindowPadding.x;
-  high = std::max(high, px(90) + ImGui::CalcTextSize(words_.c_str(), nullptr, false, wrap).y);
+  high = std::max(
+      high,
+      px(90) + ImGui::CalcTextSize(whole_words(words_, wrap).c_str(), nullptr, false, wrap).y);
   if (begin_card(id, {0, high})) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(6)));
     ImGui::PushFont(fonts().bold, 19);
@@ -115,6 +117,10 @@ void health(const Context& context, bool grows) {
       words(line.name, theme().dim);
       ImGui::SameLine(px(150));
       wrapped(line.value, theme().bright);
+      if (!line.details.empty()) {
+        if (link(("details###details_" + line.name).c_str())) context.requests.copy = line.details;
+        if (ImGui::IsItemHovered()) tooltip(line.details + "\nClick: copy");
+      }
       if (!line.ok && !line.fix.empty()) wrapped(line.fix, absent ? theme().dim : theme().warn);
       ImGui::EndGroup();
     }

@@ -120,7 +120,7 @@ class Gui {
     layout_path_ = folder.empty() ? "" : (folder / "layout.ini").string();
     if (!layout_path_.empty()) keep_layout_in(layout_path_);
     io.IniFilename = layout_path_.empty() ? nullptr : layout_path_.c_str();
-    load_fonts();
+    load_fonts(saved_text_font(folder));
     ImGui_ImplGlfw_InitForOpenGL(window, true);
     if (ImGui_ImplOpenGL3_Init("#version 130")) return;
     ImGui_ImplGlfw_Shutdown();
@@ -299,7 +299,7 @@ class Loop {
   void wait() {
     if (waits()) n_quiet_ = 0;
     pace_.limit(shell_.settings().frames_per_second);
-    pace_.measuring(shell_.measures() && !options_.hooks.draw_always);
+    pace_.measuring(shell_.measures() && !options_.hooks.draw_always, shell_.measures_set());
     shell_.quiet(pace_.quiet());
     const bool busy = options_.hooks.draw_always || !options_.screenshot.empty() ||
                       !options_.animation.empty() || shell_.animates();

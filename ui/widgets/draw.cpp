@@ -237,6 +237,26 @@ void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, flo
 
 const std::string kSpaceSign = "_";
 
+// Draws how an accepted token was proposed: a shape of its own for each kind. In the monochrome theme the shapes differ from the cell's fill.
+void corner(ImDrawList* list, ImVec2 min, Mean origin, bool quiet) {
+  const Rgb grey = quiet ? theme().text : kBlack;
+  const ImU32 ink = colour(theme().monochrome ? grey : fill_of(origin));
+  const float size = px(8);
+  switch (corner_of(origin)) {
+    case Corner::None:
+      break;
+    case Corner::Triangle:
+      list->AddTriangleFilled(min, {min.x + size, min.y}, {min.x, min.y + size}, ink);
+      break;
+    case Corner::Square:
+      list->AddRectFilled(min, {min.x + px(6), min.y + px(6)}, ink);
+      break;
+    case Corner::Round:
+      list->AddCircleFilled({min.x + px(4), min.y + px(4)}, px(3.5f), ink);
+      break;
+  }
+}
+
 void token_cell(ImDrawList* list,
                 ImVec2 min,
                 ImVec2 max,
@@ -246,23 +266,28 @@ void token_cell(ImDrawList* list,
   const Look& as = look(mean);
   const bool filled = as.filled || flags.lens_fill;
   const Rgb fill = flags.lens_fill ? *flags.lens_fill : fill_of(mean);
-  if (filled) list->AddRectFilled(min, max, colour(fill), px(3));
-  // On a light card a fill without a border of its own gets an outline.
-  if (filled && theme().outline_fills && (flags.lens_fill || !encloses(as.border)))
-    list->AddRect(min, max, colour({0x16, 0x18, 0x1D}), px(3));
-  if (!flags.lens_fill || as.border == Border::Thick) border_of(list, min, max, as);
-  if (flags.origin != Mean::Prefix)
-    list->AddTriangleFilled({min.x, min.y}, {min.x + px(8), min.y}, {min.x, min.y + px(8)},
-                            colour(fill_of(flags.origin)));
+  const bool quiet = flags.quiet && as.filled && !flags.lens_fill;
+  if (filled) list->AddRectFilled(min, max, colour(fill, quiet ? kQuietFill : 1), px(3));
+  if (quiet) {
+    list->AddRectFilled({min.x, max.y - px(2)}, max, colour(edge_on(theme(), as)));
+  } else {
+    // On a light card a fill without a border of its own gets an outline.
+    if (filled && theme().outline_fills && (flags.lens_fill || !encloses(as.border)))
+      list->AddRect(min, max, colour({0x16, 0x18, 0x1D}), px(3));
+    if (!flags.lens_fill || as.border == Border::Thick) border_of(list, min, max, as);
+  }
+  corner(list, min, flags.origin, quiet);
   Rgb ink = flags.dim ? theme().dim : theme().text;
-  if (filled) ink = flags.lens_fill ? (contrast(fill, kBlack) > 5 ? kBlack : kWhite) : as.text;
+  if (filled && !quiet)
+    ink = flags.lens_fill ? (contrast(fill, kBlack) > 5 ? kBlack : kWhite) : as.text;
   if (mean == Mean::Unused) ink = theme().dim;
-  const bool padded = filled || as.border != Border::None;
+  const bool padded = !flags.tight && (filled || as.border != Border::None);
   const float pad = !padded ? 0 : text.starts_with(' ') ? px(1) : px(5), size = px(kMonoSize);
   const float y = std::floor((min.y + max.y - size) / 2);
   const char* mark = flags.mark ? flags.mark : as.mark;
-  const float mark_width =
-      flags.marks && *mark ? static_cast<float>(std::strlen(mark)) * px(kMarkSize) * 0.5f : 0;
+  const float mark_width = flags.marks && !flags.tight && *mark
+                               ? static_cast<float>(std::strlen(mark)) * px(kMarkSize) * 0.5f
+                               : 0;
   list->PushClipRect(min, {max.x - (padded ? px(2) : 0) - mark_width, max.y}, true);
   // A filled cell with only spaces would look empty, so it shows an underscore.
   const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
@@ -302,9 +327,70 @@ float right_edge() {
   return ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
 }
 
+float room_in_view() {
+  return ImGui::GetCurrentWindow()->InnerClipRect.Max.x - ImGui::GetCursorScreenPos().x;
+}
+
+namespace {
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+bool is_between_words(char c) {
+  return is_blank(c) || c == '\n';
+}
+
+// True if a word has a dot before its last character, as file names have. Dear ImGui also wraps after such a dot.
+bool has_inner_dot(const std::string& text) {
+  for (std::size_t dot = text.find('.'); dot != std::string::npos; dot = text.find('.', dot + 1))
+    if (dot + 1 < text.size() && !is_between_words(text[dot + 1])) return true;
+  return false;
+}
+
+void plain_text(const std::string& text) {
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+}
+
+// Draws text in the current colour. Words with dots are not wrapped.
+void text_of_words(const std::string& text) {
+  const float end = ImGui::GetCurrentWindow()->DC.TextWrapPos;
+  if (end < 0 || !has_inner_dot(text)) return plain_text(text);
+  plain_text(whole_words(text, ImGui::CalcWrapWidthForPos(ImGui::GetCursorScreenPos(), end)));
+}
+
+}  // namespace
+
+std::string whole_words(std::string text, float width) {
+  if (!has_inner_dot(text)) return text;
+  ImFont* font = ImGui::GetFont();
+  const std::size_t size = text.size();
+  for (std::size_t line = 0; line < size;) {
+    const char* begin = text.data() + line;
+    const char* wrap =
+        font->CalcWordWrapPosition(ImGui::GetFontSize(), begin, text.data() + size, width);
+    std::size_t next = line + static_cast<std::size_t>(wrap - begin);
+    if (next >= size) break;
+    if (next > line && text[next - 1] == '.' && !is_between_words(text[next])) {
+      std::size_t word = next;
+      while (word > line && !is_between_words(text[word - 1])) --word;
+      if (word > line) {
+        text[word - 1] = '\n';
+        line = word;
+        continue;
+      }
+    }
+    // As Dear ImGui begins the next line.
+    while (next < size && is_blank(text[next])) ++next;
+    if (next < size && text[next] == '\n') ++next;
+    line = std::max(next, line + 1);
+  }
+  return text;
+}
+
 void words(const std::string& text, Rgb rgb) {
   ImGui::PushStyleColor(ImGuiCol_Text, colour(rgb));
-  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  text_of_words(text);
   ImGui::PopStyleColor();
 }
 
@@ -423,7 +509,7 @@ void formula_tooltip(const Figure& figure) {
 void tooltip(const std::string& text) {
   if (!ImGui::BeginTooltip()) return;
   ImGui::PushTextWrapPos(px(380));
-  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  text_of_words(text);
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
 }
@@ -448,6 +534,9 @@ std::string label_within(const std::string& label, float width) {
   if (ImGui::CalcTextSize(label.c_str()).x <= width) return label;
   std::string shorter = label;
   if (shorter.starts_with("tokens / ")) shorter.replace(0, 9, "tok/");
+  // The value's "x" already says that it is a ratio; the baseline must stay.
+  if (const auto baseline = shorter.find("vs run "); baseline != std::string::npos)
+    shorter.erase(0, baseline);
   return elided(shorter, width);
 }
 
@@ -484,6 +573,15 @@ void share_bar(float share, ImVec2 size, Rgb fill) {
   const float filled = std::clamp(share, 0.0f, 1.0f) * size.x;
   if (filled > 0)
     list->AddRectFilled(at, {at.x + std::max(filled, size.y), at.y + size.y}, colour(fill), r);
+}
+
+void continue_row(const char* label) {
+  const ImGuiStyle& style = ImGui::GetStyle();
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const float width = ImGui::CalcTextSize(label, nullptr, true).x + 2 * style.FramePadding.x;
+  ImGui::PopFont();
+  const float begin = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + style.ItemSpacing.x;
+  if (begin + width <= right_edge()) ImGui::SameLine();
 }
 
 bool button(const char* label, bool primary, bool enabled, const char* why) {
@@ -591,26 +689,28 @@ bool quiet_choice(const char* id,
   return changed;
 }
 
-void empty_state(const std::string& sentence, bool sketch) {
+void empty_state(const std::string& sentence,
+                 Sketch sketch,
+                 float high,
+                 const std::function<void()>& controls) {
   const ImVec2 room = ImGui::GetContentRegionAvail(), at = ImGui::GetCursorScreenPos();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float wrap = std::min(room.x - px(24), px(420));
-  const ImVec2 size = ImGui::CalcTextSize(sentence.c_str(), nullptr, false, std::max(wrap, px(60)));
-  const float y = at.y + std::max(0.0f, (room.y - size.y) / 2);
-  if (sketch && room.y > px(140) && room.x > px(360)) {
-    const char* tag = "ILLUSTRATIVE";
-    for (int i = 0; i < 6; ++i) {
-      const float x = at.x + (room.x - px(6 * 58)) / 2 + px(58) * static_cast<float>(i);
-      dashed_rect(list, {x, y - px(42)}, {x + px(50), y - px(20)}, colour(theme().line), px(4),
-                  px(3), px(1));
-    }
-    list->AddText(nullptr, px(11), {at.x + (room.x - px(80)) / 2, y - px(62)}, colour(theme().dim),
-                  tag);
-  }
-  ImGui::SetCursorScreenPos({at.x + std::max(0.0f, (room.x - size.x) / 2), y});
-  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + std::max(wrap, px(60)));
+  const float wrap = std::max(std::min(room.x - px(24), px(420)), px(60));
+  const ImVec2 size =
+      ImGui::CalcTextSize(whole_words(sentence, wrap).c_str(), nullptr, false, wrap);
+  const float gap = px(10), below = high + gap + px(kSketchHeight);
+  const bool sketched =
+      sketch != Sketch::None && room.x >= px(kSketchWidth) && room.y >= size.y + below;
+  const float whole = size.y + (sketched ? below : 0);
+  ImGui::SetCursorScreenPos(
+      {at.x + std::max(0.0f, (room.x - size.x) / 2), at.y + std::max(0.0f, (room.y - whole) / 2)});
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + wrap);
   words(sentence, theme().dim);
   ImGui::PopTextWrapPos();
+  if (controls) controls();
+  if (sketched)
+    draw_sketch(ImGui::GetWindowDrawList(), sketch,
+                {std::round(at.x + (room.x - px(kSketchWidth)) / 2),
+                 std::round(ImGui::GetCursorScreenPos().y + gap)});
 }
 
 void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding) {

@@ -1,6 +1,8 @@
 // The shapes and controls that panels use. Needs a Dear ImGui frame.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -29,8 +31,10 @@ struct CellFlags {
   bool locked = false;  // selected by a click
   bool marks = true;
   bool diverged = false;
-  bool dim = false;                // the text is grey
-  Mean origin = Mean::Prefix;      // colour of the corner of an accepted token
+  bool dim = false;    // the text is grey
+  bool quiet = false;  // of an earlier step: the fill is a tint, and the border is a line below
+  bool tight = false;  // the box is as wide as the text: no padding, no mark
+  Mean origin = Mean::Prefix;      // an accepted token's corner shows how it was proposed
   const Rgb* lens_fill = nullptr;  // the colour of a lens instead of the meaning's fill
   const char* mark = nullptr;      // replaces the meaning's mark
 };
@@ -54,7 +58,12 @@ void bring_into_view(ImVec2 min, ImVec2 max);
 
 /// Returns the right end of the window's content, relative to the window, px.
 float right_edge();
-/// Draws text on one line.
+/// Returns the distance from the cursor to the right end of the visible part, also in a window that is scrolled sideways, px.
+float room_in_view();
+/// Returns the text for lines of a width in the current font: a line that would end after a dot within a word (".pdrun", "training.jsonl") ends
+/// before the word, by a line feed in place of a blank. A word that is longer than a line is not kept whole.
+std::string whole_words(std::string text, float width);
+/// Draws text on one line, or wrapped by ImGui::PushTextWrapPos().
 void words(const std::string& text, Rgb rgb);
 /// Draws a small grey label.
 void small_label(const std::string& text);
@@ -74,7 +83,8 @@ bool label_value(const Figure& figure);
 /// Puts an invisible button over a figure, with its formula as the tooltip.
 /// @return whether it was clicked and has steps
 bool figure_button(const Figure& figure, ImVec2 size);
-/// Returns the label of a figure shortened to a width in the current font: "tok/step" for "tokens / step", else with "..." at its end.
+/// Returns the label of a figure shortened to a width in the current font: "tok/step" for "tokens / step", "vs run 1" for
+/// "speedup vs run 1", else with "..." at its end.
 std::string label_within(const std::string& label, float width);
 /// Draws a label, a large number and a line of recent values; otherwise works like label_value().
 bool big_number(const Figure& figure, std::span<const float> recent, float width);
@@ -91,6 +101,8 @@ void share_bar(float share, ImVec2 size, Rgb fill);
 /// Draws a button.
 /// @param why  the tooltip, also while the button is disabled
 bool button(const char* label, bool primary = false, bool enabled = true, const char* why = "");
+/// Continues the row of buttons if a button with this label fits into it; otherwise the next button begins another row.
+void continue_row(const char* label);
 /// Draws a button that looks like a link.
 bool link(const char* label);
 /// While an object exists, fields have a border in its colour; on a light card their background alone is too faint.
@@ -117,9 +129,38 @@ bool quiet_choice(const char* id,
                   std::span<const char* const> names,
                   int& index);
 
+/// The kinds of sketches: small faint drawings of the content to come, for empty panels.
+enum class Sketch : std::uint8_t {
+  None,
+  Cells,       ///< rows of token cells
+  Staircase,   ///< states of a block, each with more tokens that are final
+  Bars,        ///< lanes of a timeline
+  Tree,        ///< a tree that grows to the right
+  Triangle,    ///< a causal attention mask
+  Histograms,  ///< two distributions
+  Columns,     ///< labels with values
+  Curve,       ///< a chart
+  Lines,       ///< the entries of a list
+};
+constexpr int kSketches = 10;
+
+/// Size of a sketch in pixels at 100 %.
+constexpr float kSketchWidth = 132, kSketchHeight = 46;
+/// Opacity of a sketch, whose colour is the theme's dim one.
+constexpr float kSketchAlpha = 0.3f;
+
+/// Draws a sketch without text.
+/// @param at  the upper left corner
+void draw_sketch(ImDrawList* list, Sketch kind, ImVec2 at);
+
 /// Draws a sentence in the middle of an empty panel.
-/// @param sketch  true: a faint outline of token cells is drawn above it
-void empty_state(const std::string& sentence, bool sketch);
+/// @param sketch    drawn below the sentence and the controls if there is room for it
+/// @param high      height of the controls, px
+/// @param controls  draws controls below the sentence; may be empty
+void empty_state(const std::string& sentence,
+                 Sketch sketch = Sketch::None,
+                 float high = 0,
+                 const std::function<void()>& controls = {});
 
 /// Flags for windows that the user cannot move.
 constexpr ImGuiWindowFlags kFixedWindow =

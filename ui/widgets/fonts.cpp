@@ -7,12 +7,15 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <imgui.h>
+
+#include "ui/widgets/font_file.h"
 
 // Embeds a font file as bytes between two symbols; the build defines the paths.
 // clang-format off
@@ -36,6 +39,7 @@ namespace ui {
 namespace {
 
 Fonts loaded;
+std::string loaded_path;  // of the chosen font
 
 ImFont* add(const char* begin, const char* end, float size, const ImFontConfig& config) {
   // The atlas reads the bytes but does not own them.
@@ -128,22 +132,41 @@ void merge_system_fonts(float size) {
   for (const FontFile& file : files) add(file.begin(), file.end(), size, config);
 }
 
+// Returns the mapped file of a font, which stays mapped because the atlas reads it later; nullptr if it cannot be used.
+const FontFile* chosen_font(const std::string& path) {
+  static std::map<std::string, FontFile> files;
+  if (path.empty() || !why_not_font(path).empty()) return nullptr;
+  const FontFile& file = files.try_emplace(path, path).first->second;
+  return file ? &file : nullptr;
+}
+
 }  // namespace
 
-void load_fonts() {
+void load_fonts(const std::string& text_font) {
   ImFontConfig config;
   config.FontDataOwnedByAtlas = false;
   ImFontConfig merged = config;
   merged.MergeMode = true;
-  // File names, model names, notices and tooltips may be in any script.
-  loaded.regular = add(ui_font_regular_begin, ui_font_regular_end, kTextSize, config);
-  merge_system_fonts(kTextSize);
-  loaded.bold = add(ui_font_bold_begin, ui_font_bold_end, kTextSize, config);
-  merge_system_fonts(kTextSize);
+  const FontFile* chosen = chosen_font(text_font);
+  loaded_path = chosen ? text_font : "";
+  // Adds a font of the interface, after the chosen one if there is one.
+  const auto add_text_font = [&](const char* begin, const char* end) {
+    ImFont* font = chosen ? add(chosen->begin(), chosen->end(), kTextSize, config) : nullptr;
+    ImFont* own = add(begin, end, kTextSize, chosen ? merged : config);
+    // File names, model names, notices and tooltips may be in any script.
+    merge_system_fonts(kTextSize);
+    return font ? font : own;
+  };
+  loaded.regular = add_text_font(ui_font_regular_begin, ui_font_regular_end);
+  loaded.bold = add_text_font(ui_font_bold_begin, ui_font_bold_end);
   loaded.mono = add(ui_font_mono_begin, ui_font_mono_end, kMonoSize, config);
   // Glyphs that Inconsolata lacks come from Roboto.
   add(ui_font_regular_begin, ui_font_regular_end, kMonoSize, merged);
   merge_system_fonts(kMonoSize);
+}
+
+const std::string& loaded_text_font() {
+  return loaded_path;
 }
 
 const Fonts& fonts() {

@@ -1,6 +1,8 @@
 // The two font families of the window, embedded in the program: Roboto for the interface, Inconsolata for the text of models.
 #pragma once
 
+#include <string>
+
 struct ImFont;
 
 namespace ui {
@@ -17,7 +19,11 @@ constexpr float kTextSize = 15.5f, kSmallSize = 13.5f, kMonoSize = 15.5f, kBigSi
                 kMarkSize = 10.5f, kTruthSize = 11;
 
 /// Adds the fonts to the current context's atlas; the regular one is the default.
-void load_fonts();
+/// @param text_font  path of a .ttf or .otf file that replaces Roboto; Roboto and the system's fonts have the characters that it lacks. Empty, or
+///                   a file that why_not_font() refuses: Roboto
+void load_fonts(const std::string& text_font = "");
+/// Returns the path of the font that replaces Roboto; empty: none does.
+const std::string& loaded_text_font();
 /// Returns the loaded fonts.
 const Fonts& fonts();
 

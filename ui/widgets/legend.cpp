@@ -124,7 +124,7 @@ constexpr const char* kLetterWords = "d derived \xC2\xB7 h in hindsight";
 // Draws a sample in the row. @return whether there was room for it
 bool put_in_row(const MarkNote& note) {
   const float wide = width_of(note);
-  if (ImGui::GetContentRegionAvail().x < wide) return false;
+  if (room_in_view() < wide) return false;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::Dummy({wide, px(kSampleHeight)});
   if (ImGui::IsItemHovered()) tooltip(words_of(note));
@@ -183,7 +183,7 @@ void legend(std::span<const Mean> means, bool signs) {
   if (signs) {
     for (const MarkNote& corner : kCorners) room = room && put_in_row(corner);
     ImGui::PushFont(nullptr, kSmallSize);
-    if (room && ImGui::CalcTextSize(kLetterWords).x < ImGui::GetContentRegionAvail().x) {
+    if (room && ImGui::CalcTextSize(kLetterWords).x < room_in_view()) {
       ImGui::SetCursorPos({ImGui::GetCursorPosX() + px(8), ImGui::GetCursorPosY() + px(4)});
       words(kLetterWords, theme().dim);
       ImGui::SameLine();

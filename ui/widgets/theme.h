@@ -47,6 +47,7 @@ struct Look {
 };
 
 constexpr Rgb kBlack{0, 0, 0}, kWhite{255, 255, 255};
+constexpr float kQuietFill = 0.25f;  // opacity of the fill of a token of an earlier step
 
 // clang-format off
 constexpr std::array<Look, kMeans> kLooks{{
@@ -69,6 +70,16 @@ constexpr std::array<Look, kMeans> kLooks{{
 /// Returns the look of a meaning.
 constexpr const Look& look(Mean mean) {
   return kLooks[static_cast<std::size_t>(mean)];
+}
+
+/// The shape in the corner of an accepted token, which shows how it was proposed.
+enum class Corner { None, Triangle, Square, Round };
+/// Returns the corner of a proposal's meaning.
+constexpr Corner corner_of(Mean origin) {
+  return origin == Mean::Guess   ? Corner::Triangle
+         : origin == Mean::Pool  ? Corner::Square
+         : origin == Mean::Draft ? Corner::Round
+                                 : Corner::None;
 }
 
 /// Returns a meaning in words, for legends: "proposed and accepted by the target".

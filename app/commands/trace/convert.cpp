@@ -1,4 +1,4 @@
-// `trace convert`: a recording as a Chrome trace, tables, text or a repaired recording.
+// `trace convert`: a recording as a Chrome trace, tables, text or a repaired recording; `--describe`.
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -100,7 +100,27 @@ void refuse_part(const std::string& to, const engine::TraceOptions& options) {
           option, engine::escaped(to)));
 }
 
+/// Refuses an exported trace as the input.
+void refuse_trace(const std::string& from) {
+  if (!is_trace_name(from)) return;
+  throw engine::Error(engine::ErrorCode::Usage,
+                      engine::escaped(from) +
+                          ": found an exported trace, expected a recording (.pdrun); a trace "
+                          "does not have all data of a run");
+}
+
 }  // namespace
+
+TraceAnswer trace_describe(const std::string& path, const StopRequested& stop) {
+  refuse_trace(path);
+  const OpenedRecording opened = open_recording(path, stop);
+  TraceAnswer answer;
+  answer.text = engine::describe(opened.timeline, [&] {
+    if (stop && stop()) throw_cancelled(path, "nothing was described");
+  });
+  for (const std::string& notice : opened.report.notices()) answer.text += "note: " + notice + "\n";
+  return answer;
+}
 
 TraceAnswer trace_convert(const std::string& from,
                           const std::string& to,
@@ -114,12 +134,7 @@ TraceAnswer trace_convert(const std::string& from,
             ": found an unknown extension, expected .json, .json.gz, .pftrace, .html, .md, "
             ".csv, .txt, .gif, .png or .pdrun");
   }
-  if (is_trace_name(from)) {
-    throw engine::Error(engine::ErrorCode::Usage,
-                        engine::escaped(from) +
-                            ": found an exported trace, expected a recording (.pdrun); a trace "
-                            "does not have all data of a run");
-  }
+  refuse_trace(from);
   refuse_part(to, options.trace);
   if (options.used_tokens_only && !to.ends_with(".pdrun"))
     throw engine::Error(
@@ -153,7 +168,7 @@ TraceAnswer trace_convert(const std::string& from,
   } else if (to.ends_with(".txt")) {
     files = {write_new_file(to, engine::describe(opened.timeline, before_each_run))};
   } else if (to.ends_with(".md")) {
-    files = {write_new_file(to, engine::markdown_report(opened.timeline, before_each_run))};
+    files = {write_new_file(to, engine::markdown_report(opened.timeline, {}, before_each_run))};
   } else if (to.ends_with(".html")) {
     const engine::HtmlPage page = engine::html_page(opened.timeline, {}, before_each_run);
     if (!page.has_proposals)

@@ -1,4 +1,4 @@
-// The work of `decoscope trace info|validate|convert`; the subcommand prints the answer.
+// The work of `decoscope trace info|validate|convert` and of `--describe`; the caller prints the answer.
 #pragma once
 
 #include <functional>
@@ -38,6 +38,11 @@ TraceAnswer trace_info(const std::string& path,
 /// engine/trace/check.h). For people one line that it is valid, or one line for each fault.
 /// @throws Error  as trace_info()
 TraceAnswer trace_validate(const std::string& path, const StopRequested& stop = {});
+
+/// Describes a recording in words, as `trace convert` writes them to a .txt file; the text ends with a note for each loss.
+/// @throws Error(Usage)  an exported trace
+/// @throws Error  as trace_info()
+TraceAnswer trace_describe(const std::string& path, const StopRequested& stop = {});
 
 /// Options of `trace convert`.
 struct ConvertOptions {

@@ -92,6 +92,8 @@ int trace(const TraceOptions& options) {
     answer = trace_info(options.path, local_weights(options.model, options.limits), interrupted);
   } else if (options.what == "validate") {
     answer = validated(options);
+  } else if (options.what == "describe") {
+    answer = trace_describe(options.path, interrupted);
   } else {
     ConvertOptions convert;
     convert.stop = interrupted;

@@ -64,7 +64,7 @@ std::string heading_of(const std::vector<const RunRecord*>& lanes) {
   return text + "\n\n";
 }
 
-// The values of a repeated lane that vary are medians with quartiles, those of any other lane are its own.
+// Returns a row of the table. A repeated lane shows medians and quartiles for its speeds, any other lane its own values.
 std::string row_of(const Timeline& timeline, const RunRecord& run, std::size_t lane) {
   RunFigures f = figures_of(timeline, run);
   std::string n_runs = "1";
@@ -83,9 +83,9 @@ std::string row_of(const Timeline& timeline, const RunRecord& run, std::size_t l
 
 std::string load_of(const RepeatFigures& repeated) {
   std::string text =
-      "\nOver the runs that ended by themselves: median (first to third quartile); the other "
-      "columns "
-      "are those of the first run.";
+      "\nSpeeds, tokens/step and speed-ups: median (first to third quartile) of the runs that "
+      "ended "
+      "by themselves. The other columns are those of the first run.";
   if (repeated.stolen_percent >= 0)
     text += fmt::format(" The hypervisor took {:.1f} % of the processors' time.",
                         repeated.stolen_percent);
@@ -94,10 +94,26 @@ std::string load_of(const RepeatFigures& repeated) {
   return text + "\n";
 }
 
-std::string part_of(const Timeline& timeline, const std::vector<const RunRecord*>& lanes) {
+// The user's notes on the lanes and their repeats.
+std::string notes_of(const Timeline& timeline,
+                     const std::vector<const RunRecord*>& lanes,
+                     const ReportOptions& options) {
+  std::string text;
+  for (const RunRecord* lane : lanes)
+    for (const RunRecord* run : repeats_of(timeline, *lane))
+      if (const auto note = options.notes.find(run->id()); note != options.notes.end())
+        text += fmt::format("\nNote on run {}:\n\n", run->id()) + as_block(note->second);
+  return text;
+}
+
+std::string part_of(const Timeline& timeline,
+                    const std::vector<const RunRecord*>& lanes,
+                    const ReportOptions& options) {
   const RunStarted& first = lanes.front()->started;
-  std::string text = heading_of(lanes) + "Prompt:\n\n" + as_block(first.prompt) +
-                     "Settings: " + settings_of(first) + ".\n\n";
+  std::string text = heading_of(lanes);
+  text += options.prompt_text ? "Prompt:\n\n" + as_block(first.prompt)
+                              : "Prompt: left out of this report.\n\n";
+  text += "Settings: " + settings_of(first) + ".\n\n";
   text +=
       "| lane | decoder | model | runs | tokens | steps | tokens/step | tokens/s | speed-up | "
       "accepted | as plain decoding | ended by |\n| --- | --- | --- | --- | --- | --- | --- | --- "
@@ -107,13 +123,16 @@ std::string part_of(const Timeline& timeline, const std::vector<const RunRecord*
   text += "\n";
   for (std::size_t i = 0; i < lanes.size(); i++)
     text += fmt::format("- Options of {}: {}\n", letter_of(i), options_of(lanes[i]->started));
+  text += notes_of(timeline, lanes, options);
   return text + fmt::format("\nText of {}:\n\n", letter_of(0)) +
          as_block(timeline.generated_text(*lanes.front(), 0, lanes.front()->tokens.size()));
 }
 
 }  // namespace
 
-std::string markdown_report(const Timeline& timeline, const std::function<void()>& before_each) {
+std::string markdown_report(const Timeline& timeline,
+                            const ReportOptions& options,
+                            const std::function<void()>& before_each) {
   std::string text =
       fmt::format("# Decoscope report\n\n{}, written by Decoscope {}. Times are own compute.\n\n",
                   counted(std::ssize(timeline.runs()), "run"), program_version());
@@ -124,7 +143,7 @@ std::string markdown_report(const Timeline& timeline, const std::function<void()
     // A repeated race is one part, at the place of its first run.
     if (lanes.front() != &run || repeats_of(timeline, run).front() != &run) continue;
     if (before_each) before_each();
-    text += part_of(timeline, lanes);
+    text += part_of(timeline, lanes, options);
   }
   return text;
 }

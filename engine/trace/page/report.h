@@ -3,14 +3,22 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "engine/event/timeline/timeline.h"
 
 namespace engine {
 
+/// Options of the report.
+struct ReportOptions {
+  bool prompt_text = true;             // false: the prompts are left out
+  std::map<RunId, std::string> notes;  // the user's notes, shown with their runs
+};
+
 /// @param before_each  called before each race or run; may throw to cancel. May be empty
 std::string markdown_report(const Timeline& timeline,
+                            const ReportOptions& options = {},
                             const std::function<void()>& before_each = {});
 
 }  // namespace engine

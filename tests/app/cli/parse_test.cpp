@@ -423,6 +423,35 @@ TEST(CommandLine, the_window_gets_its_theme) {
   EXPECT_THROW(parse({"--theme", "lihgt"}), kernels::Error);
 }
 
+TEST(CommandLine, exports_and_descriptions_need_no_window) {
+  parse({"--describe", "a.pdrun"});
+  EXPECT_FALSE(window_options);
+  ASSERT_TRUE(trace_options);
+  EXPECT_EQ(trace_options->what, "describe");
+  EXPECT_EQ(trace_options->path, "a.pdrun");
+  trace_options.reset();
+  parse({"--open", "a.pdrun", "--export", "b.md"});
+  EXPECT_FALSE(window_options);
+  ASSERT_TRUE(trace_options);
+  EXPECT_EQ(trace_options->what, "convert");
+  EXPECT_EQ(trace_options->path, "a.pdrun");
+  EXPECT_EQ(trace_options->out, "b.md");
+  try {
+    parse({"--export", "b.md"});
+    ADD_FAILURE() << "exported nothing";
+  } catch (const kernels::Error& error) {
+    EXPECT_EQ(error.code(), kernels::ErrorCode::Usage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("--open RUN.pdrun"));
+  }
+  const std::vector<std::vector<std::string>> refused = {
+      {"--describe", "a.pdrun", "--open", "b.pdrun"},
+      {"--describe", "a.pdrun", "--start"},
+      {"--describe", "a.pdrun", "--export", "b.md"},
+      {"--open", "a.pdrun", "--export", "b.md", "--screenshot", "b.png"}};
+  for (const std::vector<std::string>& words : refused)
+    EXPECT_THROW(parse(words), kernels::Error) << words[2];
+}
+
 TEST(CommandLine, an_animation_gets_its_pace_and_size) {
   parse({"trace", "convert", "a.pdrun", "a.gif", "--by-time", "--seconds", "4", "--panel", "text",
          "--size", "800x600", "--last-step", "9"});

@@ -180,4 +180,38 @@ TEST_F(CliModel, convert_writes_beside_the_recording_by_default) {
   EXPECT_EQ(run("trace validate " + folder + "/a.json").code, 0);
 }
 
+TEST_F(CliModel, a_recording_is_described_on_standard_output) {
+  const std::string recording = folder + "/a.pdrun";
+  ASSERT_EQ(run("generate --prompt \"Anna has\" --max-tokens 4 --record " + recording).code, 0);
+  ASSERT_EQ(run("trace convert " + recording + " " + folder + "/a.txt").code, 0);
+  const Outcome described = shell("DISPLAY= $DECOSCOPE --describe " + recording);
+  EXPECT_EQ(described.code, 0) << described.err;
+  EXPECT_EQ(described.err, "");
+  EXPECT_EQ(described.out, read_file(folder + "/a.txt"));
+  EXPECT_NE(described.out.find("Step 0: "), std::string::npos) << described.out;
+  EXPECT_EQ(run("--describe " + folder + "/none.pdrun").code, 3);
+  std::ofstream(folder + "/text.pdrun") << "no recording";
+  EXPECT_EQ(run("--describe " + folder + "/text.pdrun").code, 3);
+  EXPECT_EQ(run("--describe " + folder + "/a.json").code, 2);
+}
+
+TEST_F(CliModel, export_writes_the_file_of_trace_convert) {
+  const std::string recording = folder + "/a.pdrun";
+  ASSERT_EQ(run("generate --prompt \"Anna has\" --max-tokens 4 --record " + recording).code, 0);
+  for (const char* ending : {".md", ".txt", ".html"}) {
+    const std::string exported = folder + "/b" + ending, converted = folder + "/c" + ending;
+    const Outcome outcome =
+        shell("DISPLAY= $DECOSCOPE --open " + recording + " --export " + exported);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("wrote " + exported), std::string::npos) << outcome.out;
+    ASSERT_EQ(run("trace convert " + recording + " " + converted).code, 0);
+    EXPECT_EQ(read_file(exported), read_file(converted));
+  }
+  const Outcome alone = run("--export " + folder + "/d.md");
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_EQ(lines(alone.err), 1) << alone.err;
+  EXPECT_NE(alone.err.find("--open"), std::string::npos) << alone.err;
+  EXPECT_EQ(run("--open " + recording + " --export " + folder + "/d.xyz").code, 2);
+}
+
 }  // namespace

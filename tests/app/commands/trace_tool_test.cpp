@@ -291,6 +291,18 @@ TEST(TraceTool, convert_follows_the_file_extension) {
   EXPECT_THROW(app::trace_convert(folder / "t.json", folder / "t.csv"), Error);
 }
 
+TEST(TraceTool, describe_gives_the_text_of_a_txt_file) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  app::trace_convert(path, folder / "t.txt");
+  EXPECT_EQ(app::trace_describe(path).text, test::read_file(folder / "t.txt"));
+  const std::string bytes = test::read_file(path);
+  test::write_file(folder / "cut.pdrun", bytes.substr(0, bytes.size() / 2));
+  EXPECT_THAT(app::trace_describe(folder / "cut.pdrun").text, HasSubstr("\nnote: "));
+  EXPECT_THROW(app::trace_describe(folder / "t.json"), Error);
+  EXPECT_THROW(app::trace_describe(path, [] { return true; }), Error);
+}
+
 TEST(TraceTool, a_recording_can_keep_only_its_own_tokens) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());

@@ -54,6 +54,28 @@ TEST(WindowDevices, the_cpu_is_listed_before_the_driver_answers) {
   EXPECT_FALSE(devices.take()) << "already taken";
 }
 
+TEST(WindowDevices, messages_of_drivers_are_one_plain_line_with_details) {
+  const auto line_of = [](const std::string& reason) {
+    ui::Catalog catalog;
+    app::WindowDevices devices(catalog, [&] {
+      return std::vector<engine::DeviceInfo>{engine::cpu_info(),
+                                             {.name = "cuda:0", .reason = reason}};
+    });
+    devices.wait_and_take();
+    return catalog.health.back();
+  };
+  const std::string none =
+      "cudaGetDeviceCount: cudaErrorInsufficientDriver (CUDA driver version is insufficient)";
+  EXPECT_EQ(line_of(none).value, "not used: no NVIDIA driver was found");
+  EXPECT_EQ(line_of(none).details, none);
+  const std::string old = "the driver is for CUDA 12.0 (cudaGetDeviceCount: cudaErrorX (y))";
+  EXPECT_EQ(line_of(old).value, "not used: the driver is for CUDA 12.0");
+  EXPECT_EQ(line_of("cudaSetDevice: cudaErrorUnknown (unknown error)").value,
+            "not used: its driver reports an error");
+  EXPECT_EQ(line_of("no NVIDIA GPU was found").value, "not used: no NVIDIA GPU was found");
+  EXPECT_EQ(line_of("no NVIDIA GPU was found").details, "");
+}
+
 TEST(WindowDevices, equal_those_of_decoscope_devices) {
   ui::Catalog catalog;
   app::WindowDevices devices(catalog);

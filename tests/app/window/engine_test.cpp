@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@
 #include "tests/support/files.h"
 #include "ui/panels/time/schedule.h"
 #include "ui/prepare/failure_words.h"
+#include "ui/prepare/option_labels.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/time/schedule.h"
 #include "ui/prepare/time/simulation.h"
 #include "ui/prepare/tokens/verdicts.h"
@@ -76,6 +79,31 @@ TEST(WindowWithEngine, marks_the_same_runs_as_not_lossless_as_the_decoders) {
     }
   }
   EXPECT_EQ(n_lost, 1) << "mcsd as released, whose argmax drafts are verified by rejection";
+}
+
+TEST(WindowWithEngine, lists_have_the_titles_of_the_decoders) {
+  for (const engine::DecoderInfo& info : engine::decoders())
+    EXPECT_EQ(ui::title_in_lists(info.name, info.title), info.name == "ar" ? "AR" : info.title);
+}
+
+TEST(WindowWithEngine, every_option_has_a_label) {
+  constexpr std::size_t kLongest = 24;
+  for (const engine::DecoderInfo& info : engine::decoders()) {
+    std::set<std::string> labels;
+    for (const engine::OptionInfo& option : info.options) {
+      SCOPED_TRACE(info.name + " " + option.name);
+      const std::string label = ui::option_label(info.name, option.name);
+      EXPECT_NE(label, option.name) << "ui/prepare/option_labels.cpp has no label";
+      EXPECT_LE(label.size(), kLongest) << label;
+      EXPECT_EQ(label.find('_'), std::string::npos) << label;
+      EXPECT_TRUE(labels.insert(label).second) << "another option has this label: " << label;
+      EXPECT_EQ(ui::label_with_name(info.name, option.name), label + " (" + option.name + ")");
+    }
+  }
+  EXPECT_EQ(ui::option_label("lookahead", "n_guesses"), "n-grams verified");
+  EXPECT_NE(ui::option_label("lookahead", "window"), ui::option_label("fastcot", "window"));
+  EXPECT_EQ(ui::option_label("lookahead", "of_tomorrow"), "of_tomorrow");
+  EXPECT_EQ(ui::label_with_name("lookahead", "of_tomorrow"), "of_tomorrow");
 }
 
 TEST(WindowWithEngine, refusals_name_no_command_line_options) {

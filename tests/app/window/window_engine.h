@@ -18,6 +18,7 @@
 #include "tests/support/assets_folder.h"
 #include "tests/support/needs.h"
 #include "tests/ui/support/play.h"
+#include "ui/prepare/status.h"
 #include "ui/shell/catalog.h"
 
 namespace with_engine {
@@ -30,7 +31,9 @@ inline std::filesystem::path assets() {
 inline ui::Catalog catalog() {
   ui::Catalog all;
   for (const engine::DecoderInfo& info : engine::decoders()) {
-    ui::CatalogDecoder decoder{.name = info.name, .title = info.title, .options = info.options};
+    ui::CatalogDecoder decoder{.name = info.name,
+                               .title = ui::title_in_lists(info.name, info.title),
+                               .options = info.options};
     decoder.needs_draft = info.needs_draft;
     all.decoders.push_back(std::move(decoder));
   }

@@ -124,6 +124,26 @@ TEST(MarkdownReport, repeats_of_a_race_are_one_part_with_medians) {
   EXPECT_THAT(report, HasSubstr("median (first to third quartile)"));
 }
 
+TEST(MarkdownReport, can_leave_out_the_prompts) {
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events)
+    if (auto* started = std::get_if<RunStarted>(&event)) started->prompt = "a private question";
+  const Timeline timeline = timeline_of(std::move(events));
+  EXPECT_THAT(markdown_report(timeline), HasSubstr("a private question"));
+  const std::string without = markdown_report(timeline, {.prompt_text = false});
+  EXPECT_THAT(without, Not(HasSubstr("private")));
+  EXPECT_THAT(without, HasSubstr("Prompt: left out"));
+  EXPECT_THAT(without, HasSubstr("| A | lookahead |"));
+}
+
+TEST(MarkdownReport, notes_are_with_their_runs) {
+  const std::string report =
+      markdown_report(repeated_race(), {.notes = {{2, "too *wide*\n<b>"}, {5, "a repeat"}}});
+  EXPECT_THAT(report, HasSubstr("Note on run 2:\n\n    too *wide*\n    <b>\n\n"));
+  EXPECT_THAT(report, HasSubstr("Note on run 5:\n\n    a repeat\n"));
+  EXPECT_THAT(report, Not(HasSubstr("Note on run 1")));
+}
+
 TEST(HtmlPage, repeats_have_medians_and_name_their_number) {
   const Timeline timeline = repeated_race();
   const json data = data_of(html_page(timeline).text);

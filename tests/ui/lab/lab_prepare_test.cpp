@@ -267,7 +267,7 @@ TEST(LabCost, runs_without_a_baseline_say_why) {
   EXPECT_EQ(why(0), "") << "the order of the runs does not matter";
   EXPECT_THAT(why(1), testing::HasSubstr("plain decoding"));
   timeline = timeline_of({s.events.begin(), s.events.begin() + 8});
-  EXPECT_THAT(why(0), testing::HasSubstr("No finished AR run"));
+  EXPECT_THAT(why(0), testing::HasSubstr("No finished run of plain decoding"));
 }
 
 TEST(LabCost, recorded_rows_follow_a_line) {

@@ -87,7 +87,7 @@ TEST(Laboratory, rejection_sampling_has_alpha) {
   EXPECT_LE(a.alpha.low(), a.alpha.high());
   const std::string said = window.said();
   EXPECT_THAT(said, HasSubstr(fmt::format("alpha = 1 - TV(p, q) d {:.2f}", a.alpha.mean())));
-  EXPECT_THAT(said, HasSubstr("No finished AR run of this prompt"));
+  EXPECT_THAT(said, HasSubstr("No finished run of plain decoding is here for this prompt"));
 }
 
 TEST(Laboratory, lost_tokens_are_listed) {
@@ -123,7 +123,7 @@ TEST(Laboratory, runs_without_proposals_say_so) {
   window.shell.show(ui::Screen::Lab);
   EXPECT_THAT(window.said(), HasSubstr("No run yet."));
   open_in_lab(window, kDraft, 1);
-  EXPECT_THAT(window.said(), HasSubstr("This run has proposed no tokens."));
+  EXPECT_THAT(window.said(), HasSubstr("This run proposed no tokens."));
 }
 
 // Returns a run whose sizes were chosen from step 2 on.

@@ -210,7 +210,7 @@ TEST(Prompts, a_row_shows_its_race_and_a_column_sorts) {
     ctx->ItemClick("**/$$1/###prompt");
     const auto first = [&] { return shell.state<PromptsView>().sorted.front(); };
     IM_CHECK_EQ(first().decoder, std::string("ar"));
-    ctx->TableClickHeader("prompts", "speedup");
+    ctx->TableClickHeader("prompts", "speed-up");
     ctx->Yield(3);
     IM_CHECK_EQ(first().decoder, std::string("jacobi"));
     shell.state<PromptsView>().show = PromptsView::Show::Scatter;

@@ -90,13 +90,82 @@ TEST(NumbersRange, a_part_from_the_first_step_on_has_no_speedup) {
   window.shell.take(streams::race({"ar", "lookahead"}));
   window.shell.show(Screen::Live);
   window.shell.selection().run = 2;
-  EXPECT_THAT(window.said(), testing::HasSubstr("speedup vs run 1"));
+  EXPECT_THAT(window.said(), testing::HasSubstr("speed-up vs run 1"));
   TimeRange& range = window.shell.state<TimelineView>().range;
   range.range0 = 0;
   range.range1 = window.shell.session().shown().timeline.run(2)->decode_compute() / 2.0;
-  EXPECT_THAT(window.said(), testing::Not(testing::HasSubstr("speedup vs run 1")));
+  EXPECT_THAT(window.said(), testing::Not(testing::HasSubstr("speed-up vs run 1")));
   range.range1 = range.range0;
-  EXPECT_THAT(window.said(), testing::HasSubstr("speedup vs run 1"));
+  EXPECT_THAT(window.said(), testing::HasSubstr("speed-up vs run 1"));
+}
+
+TEST(NumbersRange, a_range_belongs_to_its_run) {
+  using testing::HasSubstr, testing::Not;
+  DrawnWindow window;
+  window.shell.take(streams::race({"ar", "lookahead"}));
+  window.shell.show(Screen::Live);
+  window.shell.selection().run = 1;
+  EXPECT_THAT(window.said(), Not(HasSubstr("Measured range:")));
+  TimeRange& range = window.shell.state<TimelineView>().range;
+  const auto middle =
+      static_cast<double>(window.shell.session().shown().timeline.run(1)->decode_compute() / 2);
+  range.range0 = 0;
+  range.range1 = middle;
+  EXPECT_THAT(window.said(), HasSubstr("Measured range:"));
+  window.shell.selection().run = 2;
+  EXPECT_THAT(window.said(), Not(HasSubstr("Measured range:")));
+  EXPECT_EQ(range.range0, range.range1);
+  window.shell.selection().run = 1;
+  EXPECT_THAT(window.said(), HasSubstr("Measured range:"));
+  EXPECT_EQ(range.range1, middle);
+  // A range that was removed does not come back.
+  range.forget_measured();
+  window.shell.selection().run = 2;
+  window.said();
+  window.shell.selection().run = 1;
+  window.said();
+  EXPECT_EQ(range.range0, range.range1);
+}
+
+TEST(NumbersRange, a_range_of_a_race_belongs_to_it) {
+  DrawnWindow window;
+  window.shell.take(streams::race({"ar", "lookahead"}));
+  window.shell.show(Screen::Compare);
+  window.said();
+  TimeRange& range = window.shell.state<TimelineView>().range;
+  range.range0 = 1e6;
+  range.range1 = 5e6;
+  window.shell.selection().run = 2;
+  window.said();
+  EXPECT_EQ(range.range1, 5e6) << "another lane of the race";
+  window.shell.show(Screen::Live);
+  window.said();
+  EXPECT_EQ(range.range0, range.range1) << "the screen Live shows a run";
+  window.shell.take(streams::race({"ar", "jacobi"}, 96, 3, 2));
+  window.shell.show(Screen::Compare);
+  window.shell.selection().race = 2;
+  window.said();
+  EXPECT_EQ(range.range0, range.range1) << "another race";
+  window.shell.selection().race = 1;
+  window.said();
+  EXPECT_EQ(range.range0, 1e6);
+  EXPECT_EQ(range.range1, 5e6);
+  // The runs chosen in Runs have a range of their own.
+  window.shell.selection().compared = {1, 3};
+  window.said();
+  EXPECT_EQ(range.range0, range.range1);
+}
+
+TEST(NumbersRange, another_clock_removes_the_ranges_of_all_runs) {
+  TimelineView view;
+  view.show_range_of({.run = 1});
+  view.range.range1 = 5e6;
+  view.show_range_of({.run = 2});
+  view.range.range1 = 7e6;
+  view.choose_clock(ClockKind::Step);
+  EXPECT_EQ(view.range.range1, 0);
+  view.show_range_of({.run = 1});
+  EXPECT_EQ(view.range.range1, 0);
 }
 
 TEST(NumbersRange, the_panel_says_so_and_clears_it) {

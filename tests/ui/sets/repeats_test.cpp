@@ -169,6 +169,7 @@ TEST(Repeats, the_window_follows_the_set) {
   shell.take(streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_repeats = 5, .n_races = 1}));
   EXPECT_EQ(shell.selection().race, 1u);
   EXPECT_TRUE(is_going(shell.session().live().timeline)) << "between two races";
+  EXPECT_TRUE(shell.measures_set());
   EXPECT_FALSE(shell.may_close()) << "a sheet asks first";
   const auto start = [&](RunId run, std::uint32_t race, int lane, int repeat) {
     shell.take({RunStarted{.run = run,
@@ -186,6 +187,7 @@ TEST(Repeats, the_window_follows_the_set) {
   shell.take({RunFinished{.run = 11}, RunFinished{.run = 12}, RunFinished{.run = 13},
               RunFinished{.run = 14}, Phase{.name = "set", .done = 5, .total = 5}});
   EXPECT_FALSE(is_going(shell.session().live().timeline));
+  EXPECT_FALSE(shell.measures_set());
 }
 
 TEST(Repeats, the_place_in_a_set_has_words) {

@@ -6,6 +6,7 @@
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/set_stream.h"
+#include "ui/prepare/sets/model_apart.h"
 #include "ui/prepare/sets/run_groups.h"
 
 namespace ui {
@@ -106,6 +107,32 @@ TEST(RunGroups, a_set_is_ordered_by_prompt_and_repeat) {
   EXPECT_EQ(heading_of(timeline, entries, 5), "repeat 2 of 2");
 }
 
+TEST(ModelApart, is_the_part_of_the_name_that_differs) {
+  const auto apart = [](const std::vector<ModelLoaded>& models, std::size_t i) {
+    Timeline timeline;
+    std::vector<RunId> ids;
+    for (ModelLoaded model : models) {
+      model.model = static_cast<std::uint32_t>(ids.size() + 1);
+      model.vocab_size = 1;
+      model.pieces = {"a"};
+      timeline.apply(model);
+      ids.push_back(static_cast<RunId>(ids.size() + 1));
+      timeline.apply(RunStarted{.run = ids.back(), .model = model.model, .decoder = "jacobi"});
+    }
+    std::vector<const RunRecord*> runs;
+    for (const RunId id : ids) runs.push_back(timeline.run(id));
+    return model_apart(timeline, runs, *runs[i]);
+  };
+  EXPECT_EQ(apart({{.name = "demo-target"}, {.name = "demo-cllm"}}, 0), "target");
+  EXPECT_EQ(apart({{.name = "demo-target"}, {.name = "demo-cllm"}}, 1), "cllm");
+  EXPECT_EQ(apart({{.name = "small"}, {.name = "large"}}, 1), "large");
+  EXPECT_EQ(apart({{.name = "a", .dtype = "bf16", .scale = "1x1"},
+                   {.name = "a", .dtype = "Q4_0", .scale = "1x1"}},
+                  1),
+            "1x1 Q4_0");
+  EXPECT_EQ(apart({{.name = "demo-target"}}, 0), "");
+}
+
 TEST(RunGroups, only_settings_that_differ_are_named) {
   RunStarted a = started(1, 1, 0), b = started(2, 1, 1), c = started(3, 1, 2);
   a.options = {{"block", "8"}, {"refill", "slide"}};
@@ -114,8 +141,8 @@ TEST(RunGroups, only_settings_that_differ_are_named) {
   const Timeline timeline = timeline_of({a, b, c});
   const auto lanes = timeline.race(1);
   const Catalog catalog = streams::catalog();
-  EXPECT_EQ(differing_settings(timeline, catalog, *lanes[0], lanes), "block 8, small");
-  EXPECT_EQ(differing_settings(timeline, catalog, *lanes[1], lanes), "block 16, small");
+  EXPECT_EQ(differing_settings(timeline, catalog, *lanes[0], lanes), "block length 8, small");
+  EXPECT_EQ(differing_settings(timeline, catalog, *lanes[1], lanes), "block length 16, small");
   EXPECT_EQ(differing_settings(timeline, catalog, *lanes[2], lanes), "large");
 }
 

@@ -1,13 +1,23 @@
 // The sheet Settings, and undo and redo of settings, notes and layout.
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
 #include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/glyphs.h"
+#include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/figure.h"
 #include "ui/settings/history.h"
+#include "ui/settings/layout_presets.h"
 #include "ui/shell/layout.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace {
 
@@ -111,6 +121,21 @@ TEST(Arrangement, a_bookmark_is_undone) {
   EXPECT_EQ(stage.shell.notes().bookmarks.size(), 1u);
 }
 
+TEST(Arrangement, a_note_on_a_run_is_undone) {
+  Stage stage;
+  stage.shell.notes().run_notes[1] = "too wide";
+  stage.settle();
+  stage.shell.notes().run_notes[1] = "too wide,\nbut fast";
+  stage.settle();
+  EXPECT_THAT(stage.perform(Action::Undo), HasSubstr("Undone: notes"));
+  EXPECT_EQ(stage.shell.notes().run_notes[1], "too wide");
+  stage.perform(Action::Undo);
+  EXPECT_TRUE(stage.shell.notes().run_notes.empty());
+  stage.perform(Action::Redo);
+  stage.perform(Action::Redo);
+  EXPECT_EQ(stage.shell.notes().run_notes[1], "too wide,\nbut fast");
+}
+
 TEST(Arrangement, what_the_window_remembers_by_itself_is_no_step) {
   Stage stage;
   stage.shell.settings().recents = {"/a.pdrun"};
@@ -157,6 +182,158 @@ TEST(Arrangement, a_click_without_a_move_is_no_step) {
   EXPECT_THAT(stage.perform(Action::Undo), HasSubstr("There is nothing to undo."));
 }
 
+// The part of a screen that a part is split from.
+Dock host_of(Dock part) {
+  switch (part) {
+    case Dock::LeftFoot:
+      return Dock::Left;
+    case Dock::RightMiddle:
+    case Dock::RightFoot:
+      return Dock::Right;
+    case Dock::FootRight:
+      return Dock::Foot;
+    default:
+      return Dock::Centre;
+  }
+}
+
+TEST(LayoutPresets, name_only_known_panels_and_parts) {
+  ASSERT_GE(layout_presets().size(), 4u);
+  EXPECT_STREQ(layout_presets().front().word, "standard");
+  EXPECT_EQ(&preset_named(""), &layout_presets().front());
+  EXPECT_EQ(&preset_named("of-a-newer-program"), &layout_presets().front());
+  for (const LayoutPreset& preset : layout_presets()) {
+    SCOPED_TRACE(preset.word);
+    EXPECT_EQ(&preset_named(preset.word), &preset);
+    for (const Screen screen : {Screen::Live, Screen::Compare}) {
+      const auto known = panels_of(screen);
+      std::map<std::string, Dock> docks;
+      for (const char* id : known)
+        docks[id] = screen == Screen::Live ? panel_named(id)->live : panel_named(id)->compare;
+      for (const PresetPlace& place : preset.places) {
+        if (place.screen != screen) continue;
+        const std::string id(place.panel);
+        ASSERT_TRUE(docks.contains(id)) << id;
+        EXPECT_NE(place.dock, Dock::None) << id;
+        docks[id] = place.dock;
+      }
+      std::set<Dock> used;
+      for (const auto& [id, dock] : docks) used.insert(dock);
+      for (const Dock part : used) EXPECT_TRUE(used.contains(host_of(part)));
+      for (const PresetShare& share : preset.shares) {
+        if (share.screen != screen) continue;
+        EXPECT_TRUE(used.contains(share.part));
+        EXPECT_GT(share.share, 0.1f);
+        EXPECT_LT(share.share, 0.9f);
+      }
+    }
+  }
+}
+
+// Returns the node of each panel of a screen that has a window.
+std::map<std::string, ImGuiID> nodes_of(Screen screen) {
+  std::map<std::string, ImGuiID> nodes;
+  for (const char* id : panels_of(screen))
+    if (const ImGuiWindow* window = ImGui::FindWindowByName(window_name(screen, id, "").c_str()))
+      nodes[id] = window->DockId;
+  return nodes;
+}
+
+TEST(LayoutPresets, dock_every_panel) {
+  for (const LayoutPreset& preset : layout_presets()) {
+    for (const Screen screen : {Screen::Live, Screen::Compare}) {
+      SCOPED_TRACE(testing::Message() << preset.word << ", " << screen_name(screen));
+      Stage stage;
+      stage.shell.take(streams::race({"ar", "jacobi", "lookahead"}, 96, 2, 1));
+      stage.shell.show(screen);
+      stage.settle();
+      stage.shell.use_layout(preset);
+      stage.settle();
+      const auto nodes = nodes_of(screen);
+      EXPECT_GE(nodes.size(), 6u);
+      for (const auto& [id, node] : nodes) EXPECT_NE(node, 0u) << id;
+      for (const PresetPlace& one : preset.places)
+        for (const PresetPlace& other : preset.places) {
+          if (one.screen != screen || other.screen != screen || one.dock != other.dock) continue;
+          const auto a = nodes.find(std::string(one.panel)),
+                     b = nodes.find(std::string(other.panel));
+          if (a == nodes.end() || b == nodes.end()) continue;  // the document has nothing for it
+          EXPECT_EQ(a->second, b->second) << one.panel << " and " << other.panel;
+        }
+    }
+  }
+}
+
+TEST(LayoutPresets, choosing_one_is_undone_in_one_step) {
+  Stage stage;
+  const auto standard = nodes_of(Screen::Live);
+  ASSERT_NE(standard.at("numbers"), standard.at("trajectory"));
+  const float text = stage.window_of("Text")->Size.y;
+  stage.perform(Action::Settings);  // the sheet has the focus, so no panel has
+  stage.shell.use_layout(preset_named("watching"));
+  stage.settle();
+  const auto watching = nodes_of(Screen::Live);
+  EXPECT_EQ(watching.at("numbers"), watching.at("trajectory"));
+  EXPECT_GT(stage.window_of("Text")->Size.y, 1.5f * text);
+  EXPECT_TRUE(stage.window_of("Trajectory")->DockTabIsVisible) << "the first tab is in front";
+  EXPECT_EQ(stage.shell.settings().layout, "watching");
+  EXPECT_THAT(stage.perform(Action::Undo), HasSubstr("Undone: settings and layout"));
+  EXPECT_EQ(nodes_of(Screen::Live), standard);
+  EXPECT_EQ(stage.shell.settings().layout, "");
+  EXPECT_THAT(stage.perform(Action::Undo), HasSubstr("There is nothing to undo."));
+  stage.perform(Action::Redo);
+  EXPECT_EQ(stage.shell.settings().layout, "watching");
+  EXPECT_EQ(nodes_of(Screen::Live).at("numbers"), nodes_of(Screen::Live).at("trajectory"));
+}
+
+TEST(LayoutPresets, change_the_screen_that_is_not_shown) {
+  Stage stage;
+  stage.shell.take(streams::race({"ar", "jacobi", "lookahead"}, 96, 2, 1));
+  stage.shell.show(Screen::Compare);
+  stage.settle();
+  const auto standard = nodes_of(Screen::Compare);
+  ASSERT_NE(standard.at("runs"), standard.at("setup"));
+  stage.shell.show(Screen::Live);
+  stage.settle();
+  stage.shell.use_layout(preset_named("watching"));
+  stage.settle();
+  stage.shell.show(Screen::Compare);
+  stage.settle();
+  const auto watching = nodes_of(Screen::Compare);
+  EXPECT_EQ(watching.at("runs"), watching.at("setup"));
+  EXPECT_EQ(watching.at("difference"), watching.at("gantt"));
+  stage.perform(Action::Undo);
+  EXPECT_EQ(nodes_of(Screen::Compare), standard);
+}
+
+TEST(LayoutPresets, follow_the_size_of_the_window) {
+  Stage stage;
+  stage.shell.use_layout(preset_named("watching"));
+  stage.settle();
+  ImGui::GetIO().DisplaySize = {640, 400};
+  stage.settle();
+  EXPECT_EQ(nodes_of(Screen::Live).at("setup"), nodes_of(Screen::Live).at("text"));
+  ImGui::GetIO().DisplaySize = {1600, 1000};
+  stage.settle();
+  const auto nodes = nodes_of(Screen::Live);
+  EXPECT_NE(nodes.at("setup"), nodes.at("text"));
+  EXPECT_EQ(nodes.at("numbers"), nodes.at("trajectory"));
+}
+
+TEST(LayoutPresets, are_in_the_palette) {
+  Stage stage;
+  stage.perform(Action::Palette);
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddInputCharactersUTF8("layout: Timeline");
+  stage.settle();
+  io.AddKeyEvent(ImGuiKey_Enter, true);
+  stage.gui.frame(stage.shell);
+  io.AddKeyEvent(ImGuiKey_Enter, false);
+  stage.settle();
+  EXPECT_EQ(stage.shell.settings().layout, "timeline");
+  EXPECT_EQ(nodes_of(Screen::Live).at("inspector"), nodes_of(Screen::Live).at("numbers"));
+}
+
 TEST(SettingsSheet, shows_the_settings_and_restores_defaults) {
   Stage stage;
   stage.shell.settings().theme = ThemeName::HighContrast;
@@ -166,6 +343,129 @@ TEST(SettingsSheet, shows_the_settings_and_restores_defaults) {
     EXPECT_THAT(shown, HasSubstr(part));
   stage.perform(Action::Deselect);
   EXPECT_THAT(stage.said(), testing::Not(HasSubstr("Folder for files")));
+}
+
+// Returns the positions of the playhead in a second of a view that plays the run in ten seconds.
+std::set<double> positions_of_a_second(Stage& stage) {
+  const double end = stage.shell.playhead().at;
+  stage.shell.playhead() = {.mode = Playhead::Mode::Playing, .at = 0, .speed = end / 1e10};
+  std::set<double> seen;
+  for (int i = 0; i < 60; ++i) {
+    stage.gui.frame(stage.shell);
+    seen.insert(stage.shell.playhead().at);
+  }
+  EXPECT_NEAR(stage.shell.playhead().at, 0.1 * end, 0.051 * end);
+  stage.shell.playhead().mode = Playhead::Mode::Follow;
+  stage.settle();
+  return seen;
+}
+
+TEST(Motion, is_reduced_by_the_setting) {
+  Stage stage;
+  ASSERT_GT(stage.shell.playhead().at, 0);
+  EXPECT_GE(positions_of_a_second(stage).size(), 59u);
+  stage.shell.settings().motion = Motion::Reduced;
+  const std::size_t reduced = positions_of_a_second(stage).size();
+  EXPECT_GE(reduced, 7u);
+  EXPECT_LE(reduced, 12u);
+  stage.shell.settings().motion = Motion::None;
+  EXPECT_LE(positions_of_a_second(stage).size(), 4u);
+}
+
+TEST(Motion, held_keys_jump_without_it) {
+  Stage stage;
+  auto& range = stage.shell.state<TimelineView>().range;
+  // Returns the frames of a second in which the visible range changes.
+  const auto changes = [&] {
+    std::vector<int> frames;
+    stage.shell.key_at('W', true);
+    for (int i = 0; i < 60; ++i) {
+      const double before = range.t1 - range.t0;
+      stage.gui.frame(stage.shell);
+      if (range.t1 - range.t0 != before) frames.push_back(i);
+    }
+    stage.shell.key_at('W', false);
+    stage.shell.perform(Action::FitAll);
+    stage.settle();
+    return frames;
+  };
+  EXPECT_GE(changes().size(), 58u);
+  stage.shell.settings().motion = Motion::None;
+  stage.settle();
+  const std::vector<int> jumps = changes();
+  ASSERT_GE(jumps.size(), 2u);
+  EXPECT_LE(jumps.size(), 3u);
+  EXPECT_EQ(jumps.front(), 0) << "the first jump follows the key at once";
+}
+
+TEST(Units, are_full_nanoseconds_by_the_setting) {
+  const char* const kFull = "[0-9]{1,3}(,[0-9]{3})+ ns";
+  {
+    Stage stage;
+    EXPECT_THAT(stage.said(), testing::Not(testing::ContainsRegex(kFull)));
+    stage.shell.settings().units = UnitStyle::Full;
+    stage.settle();
+    EXPECT_THAT(stage.said(), testing::ContainsRegex(kFull));
+    stage.perform(Action::Undo);
+    EXPECT_EQ(stage.shell.settings().units, UnitStyle::Short);
+    EXPECT_THAT(stage.said(), testing::Not(testing::ContainsRegex(kFull)));
+  }
+  EXPECT_EQ(unit_style(), UnitStyle::Short);
+}
+
+TEST(SettingsSheet, motion_and_units_are_saved_and_checked) {
+  Settings s;
+  s.motion = Motion::Reduced;
+  s.units = UnitStyle::Full;
+  s.layout = "watching";
+  Settings back;
+  std::string why;
+  ASSERT_TRUE(from_text(to_text(s), back, why)) << why;
+  EXPECT_EQ(back.motion, Motion::Reduced);
+  EXPECT_EQ(back.units, UnitStyle::Full);
+  EXPECT_EQ(back.layout, "watching");
+  EXPECT_EQ(to_text(chosen_part(back)), to_text(s));
+  for (const char* wrong : {"motion = fast", "motion = ", "units = long", "units = 1"})
+    EXPECT_FALSE(from_text(wrong, back, why)) << wrong;
+  EXPECT_TRUE(from_text("layout = of-a-newer-program", back, why));
+}
+
+TEST(SettingsSheet, is_whole_at_every_size) {
+  struct Size {
+    float width, height;
+    int scale;
+  };
+  for (const Size& size : {Size{640, 400, 100}, Size{640, 400, 150}, Size{1280, 720, 100},
+                           Size{1280, 720, 150}, Size{1600, 1000, 100}}) {
+    SCOPED_TRACE(testing::Message() << size.width << "x" << size.height << " at " << size.scale);
+    Stage stage;
+    ImGui::GetIO().DisplaySize = {size.width, size.height};
+    stage.shell.settings().scale_percent = size.scale;
+    stage.perform(Action::Settings);
+    const auto expect_whole = [](bool also_in_height) {
+      int n_glyphs = 0;
+      for (const glyphs::Glyph& glyph : glyphs::drawn()) {
+        if (!glyph.window.starts_with("##settings")) continue;
+        ++n_glyphs;
+        EXPECT_FALSE(is_cut_sideways(glyph)) << glyph.window << " at " << glyph.box.Min.x;
+        EXPECT_FALSE(also_in_height && is_cut_in_height(glyph)) << "at " << glyph.box.Min.y;
+      }
+      EXPECT_GT(n_glyphs, 100);
+    };
+    stage.gui.frame(stage.shell);
+    expect_whole(true);
+    ImGuiWindow* rows = nullptr;
+    for (ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+      if (window->WasActive && std::string_view(window->Name).starts_with("##settings/rows"))
+        rows = window;
+    ASSERT_NE(rows, nullptr);
+    EXPECT_GE(rows->Size.y, px(100));
+    ImGui::SetScrollY(rows, rows->ScrollMax.y);
+    stage.settle();
+    EXPECT_THAT(stage.said(), HasSubstr("Folder for files"));
+    stage.gui.frame(stage.shell);
+    expect_whole(false);
+  }
 }
 
 TEST(SettingsSheet, opens_and_closes_by_its_key) {

@@ -1,12 +1,16 @@
 // Time to draw a frame, and its size, over a session of a million events: processor time of the window's thread, without a renderer. Prints the
 // figures (docs/window.md); the limits are for the least of the repeats, which other load cannot raise.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "engine/event/recording/recorder.h"
 #include "engine/event/timeline/timeline.h"
+#include "tests/support/files.h"
 #include "tests/support/work_time.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/long_race.h"
@@ -89,6 +93,45 @@ TEST(Budgets, of_a_session_of_a_million_events) {
   EXPECT_LT(find_ms, kFind * test::kSlower);
   window.shell.show(Screen::Compare);
   check("Compare, four lanes", draw(window), kCompare);
+}
+
+// The first picture comes when the first part is read; reading takes place on another thread.
+TEST(Budgets, of_opening_a_million_events) {
+  constexpr std::int64_t kEvents = 1'000'000;
+  constexpr double kFirst = 0.5, kComplete = 3;  // s
+  const engine::test::Folder folder;
+  const std::string path = folder / "long.pdrun";
+  {
+    engine::Recorder recorder(path);
+    std::int64_t n = 0;
+    streams::long_race(
+        kEvents,
+        [&](std::vector<engine::Event> events) {
+          n += std::ssize(events);
+          for (engine::Event& event : events) recorder.push(std::move(event));
+        },
+        [&] { return n; });
+    recorder.close();
+    ASSERT_FALSE(recorder.trouble().has_value());
+  }
+  DrawnWindow window;
+  ImGui::GetIO().DisplaySize = {1920, 1080};
+  using Clock = std::chrono::steady_clock;
+  const auto begun = Clock::now();
+  const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - begun).count(); };
+  window.shell.open(path);
+  double first = 0;
+  while (window.shell.reads() && passed() < 60 * test::kSlower) {
+    window.gui.frame(window.shell);
+    if (first == 0 && !window.shell.session().shown().timeline.runs().empty()) first = passed();
+  }
+  const double complete = passed();
+  std::printf("open %.1f MB: first picture %.2f s, complete %.2f s\n",
+              static_cast<double>(std::filesystem::file_size(path)) * 1e-6, first, complete);
+  EXPECT_GE(window.shell.session().shown().timeline.n_events(), kEvents);
+  // Four times the budgets, because other tests use the processors meanwhile.
+  EXPECT_LT(first, 4 * kFirst * test::kSlower);
+  EXPECT_LT(complete, 4 * kComplete * test::kSlower);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The window at every size: panels give up their places before the text of the answer does, and no label is cut or covered.
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -11,8 +12,14 @@
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/replay.h"
+#include "ui/files/setup_form.h"
+#include "ui/lesson/progress.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/setup/setup_rows.h"
+#include "ui/panels/time/gantt_picture.h"
+#include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/playhead.h"
+#include "ui/shell/layout.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
 
@@ -96,9 +103,14 @@ bool is_head(const std::string& name) {
   return lane && lane->OuterRectClipped.GetWidth() > lane->Rect().GetWidth() - 1;
 }
 
-// True for a panel that scrolls only up and down.
-bool is_setup(const std::string& name) {
-  return name.starts_with("Setup###");
+// True for a panel, or a part of it, that scrolls only up and down.
+bool is_column(const std::string& name) {
+  const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
+  if (!window || window->ScrollMax.x > 0) return false;
+  for (const char* panel : {"Setup###", "Numbers###", "Difference###", "Inspector###", "Runs###",
+                            "Machine###", "##lesson_card"})
+    if (name.starts_with(panel)) return true;
+  return false;
 }
 
 void expect_whole_labels() {
@@ -107,7 +119,7 @@ void expect_whole_labels() {
   std::set<std::string> cut;
   int n_heads = 0;
   for (const glyphs::Glyph& glyph : all) {
-    if (is_setup(glyph.window) && is_cut_sideways(glyph)) cut.insert(glyph.window);
+    if (is_column(glyph.window) && is_cut_sideways(glyph)) cut.insert(glyph.window);
     if (!is_head(glyph.window)) continue;
     ++n_heads;
     if (is_cut_sideways(glyph) || is_cut_in_height(glyph)) cut.insert(glyph.window);
@@ -130,6 +142,26 @@ TEST(Room, nothing_is_cut_or_covered_at_any_size) {
       Window window(size, screen);
       expect_no_overlap();
       expect_whole_labels();
+    }
+  }
+}
+
+TEST(Room, nothing_of_a_lesson_is_cut_or_covered_at_any_size) {
+  for (const Size& size : kSizes) {
+    SCOPED_TRACE(testing::Message() << size);
+    DrawnWindow window;
+    ImGui::GetIO().DisplaySize = {size.width, size.height};
+    window.shell.settings().scale_percent = size.scale;
+    ASSERT_TRUE(
+        window.shell.open_lesson(DECOSCOPE_SOURCE_DIR "/assets/lessons/2_draft_and_verify.json"));
+    for (int card = 0; card < 12; ++card) {
+      for (int i = 0; i < 6; ++i) window.gui.frame(window.shell);
+      expect_no_overlap();
+      std::set<std::string> cut;
+      for (const glyphs::Glyph& glyph : glyphs::drawn())
+        if (is_column(glyph.window) && is_cut_sideways(glyph)) cut.insert(glyph.window);
+      EXPECT_THAT(cut, IsEmpty()) << "view " << card;
+      window.shell.lesson()->next();
     }
   }
 }
@@ -237,6 +269,142 @@ TEST(Room, words_of_the_bar_end_before_its_buttons) {
   }
 }
 
+// Returns the left and the right end of each control of the playhead. The test fails if they are in a popup.
+std::vector<std::pair<float, float>> controls_of_playhead(ImGuiTestContext* ctx, Screen screen) {
+  std::vector<std::pair<float, float>> ends;
+  const ImGuiWindow* panel = ImGui::FindWindowByName(ui::window_name(screen, "gantt", "").c_str());
+  if (!panel || !panel->DockNode) return ends;
+  ctx->SetRef(panel->DockNode->HostWindow);
+  for (const char* id : {"**/|<##start", "**/###play", "**/>|##end"}) {
+    const ImRect rect = ctx->ItemInfo(id).RectFull;
+    ends.emplace_back(rect.Min.x, rect.Max.x);
+  }
+  return ends;
+}
+
+TEST(Room, controls_of_the_playhead_have_fixed_places) {
+  for (const Screen screen : {Screen::Live, Screen::Compare}) {
+    scripted::play(
+        "controls",
+        [&](ImGuiTestContext* ctx, scripted::Stage& stage) {
+          ui::Shell& shell = *stage.shell;
+          shell.take(screen == Screen::Live ? streams::one_run("lookahead", 300)
+                                            : streams::race({"ar", "jacobi"}, 300));
+          shell.show(screen);
+          ctx->Yield(6);
+          IM_CHECK(shell.playhead().follows());
+          const auto following = controls_of_playhead(ctx, screen);
+          IM_CHECK_EQ(following.size(), std::size_t{3});
+          for (const auto& [left, right] : following) IM_CHECK_GT(right - left, ui::px(20));
+          // Paused in the middle, where the distance to the end is long.
+          ctx->SetRef(ImGui::FindWindowByName(ui::window_name(screen, "gantt", "").c_str()));
+          ctx->ItemClick("ruler");
+          ctx->Yield(3);
+          IM_CHECK(!shell.playhead().follows());
+          IM_CHECK(controls_of_playhead(ctx, screen) == following);
+          ctx->ItemClick("**/|<##start");
+          ctx->Yield(2);
+          IM_CHECK_EQ(shell.playhead().at, 0.0);
+          // Playing, at a speed with a long name that is too low to reach the end.
+          shell.playhead().speed = 0.05;
+          ctx->ItemClick("**/###play");
+          ctx->Yield(2);
+          IM_CHECK(shell.playhead().mode == ui::Playhead::Mode::Playing);
+          const auto playing = controls_of_playhead(ctx, screen);
+          IM_CHECK_EQ(playing.size(), following.size());
+          for (std::size_t i = 0; i < 3; ++i) IM_CHECK(playing[i] == following[i]);
+          ctx->ItemClick("**/###play");
+          IM_CHECK(shell.playhead().mode == ui::Playhead::Mode::Paused);
+          ctx->ItemClick("**/###follow");
+          ctx->Yield(2);
+          IM_CHECK(shell.playhead().follows());
+        },
+        {.width = 1280, .height = 720});
+  }
+}
+
+TEST(Room, the_model_has_its_whole_name_in_one_of_the_bars) {
+  const std::string name = "A-Language-Model-135M-Instruct.Q4_1";
+  for (const Size& size : kSizes) {
+    for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Lab}) {
+      SCOPED_TRACE(testing::Message() << size << ", " << ui::screen_name(screen));
+      Window window(size, screen);
+      EXPECT_THAT(window.said(), testing::HasSubstr(name));
+    }
+  }
+  // A wide top bar has the name, so the status bar does not repeat it; a narrow one has none.
+  EXPECT_THAT(Window({1600, 1000, 100}, Screen::Lab).said(),
+              testing::Not(testing::HasSubstr(name + ", bf16")));
+  EXPECT_THAT(Window({1280, 720, 150}, Screen::Lab).said(), testing::HasSubstr(name + ", bf16"));
+}
+
+TEST(Room, a_short_label_keeps_the_baseline) {
+  DrawnWindow window;
+  window.said();
+  window.gui.said([] {
+    ImGui::Begin("labels");
+    const auto width_of = [](const char* text) { return ImGui::CalcTextSize(text).x; };
+    const std::string whole = "speed-up vs run 12";
+    EXPECT_EQ(ui::label_within(whole, width_of(whole.c_str()) + 1), whole);
+    EXPECT_EQ(ui::label_within(whole, width_of(whole.c_str()) - 1), "vs run 12");
+    EXPECT_EQ(ui::label_within("tokens / step", width_of("tok/step") + 1), "tok/step");
+    ImGui::End();
+  });
+}
+
+TEST(Room, numbers_name_the_baseline_at_every_size) {
+  for (const Size& size : {Size{1280, 720, 100}, Size{1280, 720, 150}, Size{1600, 1000, 100}}) {
+    SCOPED_TRACE(testing::Message() << size);
+    Window window(size);
+    window.shell.selection().run = 3;
+    window.shell.show(Screen::Live);
+    window.settle();
+    ImGui::SetWindowFocus("Numbers###live.numbers");
+    window.settle();
+    EXPECT_THAT(window.said(), testing::HasSubstr("vs run 1"));
+  }
+}
+
+TEST(Room, the_word_at_the_end_of_a_lane_is_whole) {
+  DrawnWindow window;
+  window.said();
+  ui::gantt::Picture picture;
+  picture.x0 = 100, picture.x1 = 500;
+  using ui::gantt::end_word_at;
+  EXPECT_FLOAT_EQ(*end_word_at(picture, 300, 30), 300 + ui::px(4));
+  EXPECT_FLOAT_EQ(*end_word_at(picture, 500, 30), 500 - ui::px(4) - 30) << "left of the end";
+  EXPECT_FLOAT_EQ(*end_word_at(picture, 480, 30), 480 - ui::px(4) - 30);
+  EXPECT_FALSE(end_word_at(picture, 99, 30)) << "the end is left of the visible range";
+  EXPECT_FALSE(end_word_at(picture, 520, 30));
+  picture.x1 = 130;
+  EXPECT_FALSE(end_word_at(picture, 120, 30)) << "no room on either side";
+}
+
+TEST(Room, timelines_cut_no_word_at_their_right_edge) {
+  for (const Size& size : {Size{1280, 720, 100}, Size{1600, 1000, 100}}) {
+    SCOPED_TRACE(testing::Message() << size);
+    Window window(size);
+    // The visible range ends at the end of the slowest lane, where its word has no room on the right.
+    ui::Playhead& playhead = window.shell.playhead();
+    ASSERT_TRUE(playhead.follows());
+    playhead.mode = ui::Playhead::Mode::Paused;
+    auto& range = window.shell.state<ui::TimelineView>().range;
+    range.t0 = 0, range.t1 = playhead.at;
+    window.settle();
+    const ImGuiWindow* timelines =
+        ImGui::FindWindowByName(ui::window_name(Screen::Compare, "gantt", "").c_str());
+    ASSERT_NE(timelines, nullptr);
+    int n_glyphs = 0;
+    for (const glyphs::Glyph& glyph : glyphs::drawn()) {
+      if (glyph.window != timelines->Name) continue;
+      ++n_glyphs;
+      const bool at_edge = glyph.seen.Max.x > timelines->WorkRect.Max.x - ui::px(8);
+      EXPECT_FALSE(at_edge && is_cut_sideways(glyph));
+    }
+    EXPECT_GT(n_glyphs, 20);
+  }
+}
+
 TEST(Room, a_field_of_setup_keeps_its_width) {
   DrawnWindow window;
   window.said();
@@ -251,6 +419,62 @@ TEST(Room, a_field_of_setup_keeps_its_width) {
       ImGui::End();
     });
     EXPECT_GE(field, 80) << width;
+  }
+}
+
+// Draws the row of an option with a long label in a window of a width. @return the width of its field, and of the field of a row "k"
+std::pair<float, float> field_of_option(DrawnWindow& window, float width, std::string& said) {
+  const ui::CatalogOption option{.name = "draft_temperature",
+                                 .type = ui::CatalogOption::Type::Choice,
+                                 .default_value = "one",
+                                 .choices = {"one"},
+                                 .help = "Help."};
+  ui::LaneForm lane{.decoder = "speculative", .options = {{option.name, "one"}}};
+  std::pair<float, float> fields;
+  said = window.gui.said([&] {
+    ImGui::SetNextWindowSize({width, 200});
+    ImGui::Begin("options");
+    ui::option_row(lane, window.catalog, option, "");
+    fields.first = ImGui::GetItemRectSize().x;
+    ui::row_label("k", "");
+    fields.second = ImGui::CalcItemWidth();
+    ImGui::Dummy({1, 1});
+    ImGui::End();
+  });
+  return fields;
+}
+
+TEST(Room, a_long_label_of_an_option_is_shortened) {
+  DrawnWindow window;
+  for (const int scale : {100, 150}) {
+    window.shell.settings().scale_percent = scale;
+    window.said();
+    bool shortened = false, named = false;
+    for (float width = ui::px(130); width < ui::px(640); width += ui::px(10)) {
+      std::string said;
+      const auto [field, of_short] = field_of_option(window, width, said);
+      EXPECT_NEAR(field, of_short, 1) << width << " at " << scale << " %: " << said;
+      EXPECT_THAT(said, testing::HasSubstr("draft")) << width;
+      shortened |= said.find("...") != std::string::npos;
+      named |= said.find("draft temperature draft_temperature") != std::string::npos;
+    }
+    EXPECT_TRUE(shortened);
+    EXPECT_TRUE(named) << "a wide row has the option's name beside its label";
+  }
+}
+
+TEST(Room, options_of_setup_have_whole_labels) {
+  for (const int scale : {100, 150}) {
+    SCOPED_TRACE(scale);
+    DrawnWindow window;
+    ImGui::GetIO().DisplaySize = {1280, 720};
+    window.shell.settings().scale_percent = scale;
+    window.shell.show(Screen::Live);
+    window.said();
+    window.shell.form().live = ui::lane_with(window.catalog, "speculative");
+    ImGui::SetWindowFocus("Setup###live.setup");
+    EXPECT_THAT(window.said(), testing::HasSubstr("draft tokens"));
+    expect_whole_labels();
   }
 }
 

@@ -1,4 +1,5 @@
 // "Watch a race": captions of a recorded race, and the replay that shows them.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -138,6 +139,19 @@ TEST(WatchedRace, captions_are_whole_in_a_small_window) {
   EXPECT_GT(n_seen, 2);
   const std::string end = window.after(2);
   EXPECT_THAT(end, HasSubstr("All texts are the same, token for token."));
+}
+
+TEST(WatchedRace, plays_in_jumps_without_motion) {
+  Watching window;
+  window.shell.settings().motion = Motion::None;
+  std::set<double> seen;
+  for (int i = 0; i < 120; ++i) {
+    window.gui.frame(window.shell);
+    seen.insert(window.shell.playhead().at);
+  }
+  EXPECT_EQ(window.shell.playhead().mode, Playhead::Mode::Playing);
+  EXPECT_GE(seen.size(), 3u);
+  EXPECT_LE(seen.size(), 6u) << "in 2 s";
 }
 
 TEST(WatchedRace, any_key_takes_over) {

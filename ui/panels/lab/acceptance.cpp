@@ -182,6 +182,7 @@ const Panel kAcceptancePanel{
     .help =
         "How many proposals the target accepts at each depth, the tokens per step and the "
         "speed-up that follow from it, and what the parts of a step take away from it.",
+    .sketch = Sketch::Curve,
     .lab = Dock::Left};
 
 }  // namespace ui

@@ -30,7 +30,7 @@ void draw(Context& context) {
   if (decisions.size[0].x.empty())
     return empty_state(
         "The sizes of this run were fixed. A decoder chooses them with options such as n=auto.",
-        false);
+        Sketch::Curve);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const ImVec2 size{room.x,
                     std::max(px(96), (room.y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3 - px(1))};
@@ -59,6 +59,7 @@ const Panel kDecisionsPanel{
     .help =
         "The size that the decoder chose for each step, with the expected and the measured tokens "
         "and time. A click shows the step.",
+    .sketch = Sketch::Curve,
     .lab = Dock::Centre};
 
 }  // namespace ui

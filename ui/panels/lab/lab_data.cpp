@@ -124,7 +124,9 @@ void lab_head(Context& context, const Panel& panel) {
 std::string why_no_proposals(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   if (context.run()->totals.n_proposed > 0) return "";
-  return "This run has proposed no tokens. Choose another run in the head of this panel.";
+  return std::string("This run ") +
+         (context.run()->over() ? "proposed no tokens." : "has proposed no tokens so far.") +
+         " Choose another run in the head of this panel.";
 }
 
 }  // namespace ui

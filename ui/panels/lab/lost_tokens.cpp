@@ -128,6 +128,7 @@ const Panel kLostTokensPanel{
         "Proposals that the target rejected, the token that it committed instead, the text "
         "before the last occurrence, how often this happened, and how many proposals after "
         "the rejected ones were not verified.",
+    .sketch = Sketch::Lines,
     .lab = Dock::Foot};
 
 }  // namespace ui

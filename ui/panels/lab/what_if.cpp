@@ -244,6 +244,7 @@ const Panel kWhatIfPanel{
     .help =
         "The speed-up that the recorded run would have had with other sizes and other costs of "
         "a row, derived from its acceptances and step costs.",
+    .sketch = Sketch::Curve,
     .lab = Dock::Centre};
 
 }  // namespace ui

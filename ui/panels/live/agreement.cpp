@@ -101,6 +101,7 @@ const Panel kAgreementPanel{.id = "agreement",
                             .title = "Agreement",
                             .empty = no_run_yet,
                             .draw = draw,
+                            .sketch = Sketch::Lines,
                             .live = Dock::Centre};
 
 }  // namespace ui

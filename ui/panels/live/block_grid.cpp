@@ -98,7 +98,8 @@ void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
 void row_number(const GridRow& row, float x, float y, const GridSizes& s) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (ImGui::GetScrollX() > 0)
-    list->AddRectFilled({x - px(4), y - px(3)}, {x + s.label - px(4), y + s.row_height - px(3)},
+    list->AddRectFilled({ImGui::GetWindowPos().x, y - px(3)},
+                        {x + s.label - px(4), y + s.row_height - px(3)},
                         ImGui::GetColorU32(ImGuiCol_WindowBg));
   list->AddText(fonts().mono, px(13.5f), {x, y + px(4)}, colour(theme().dim),
                 fmt::format("{}", row.iteration).c_str());

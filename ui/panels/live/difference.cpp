@@ -214,6 +214,7 @@ const Panel kDifferencePanel{
     .draw = draw_difference,
     .head = draw_difference_head,
     .help = "The figures of the lanes at the playhead. Hover a label for its formula.",
+    .sketch = Sketch::Columns,
     .compare = Dock::FootRight};
 
 }  // namespace ui

@@ -11,6 +11,7 @@
 #include "ui/panels/results/run_numbers.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/numbers.h"
+#include "ui/prepare/sets/model_apart.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/run_times.h"
 #include "ui/prepare/tokens/difference.h"
@@ -56,26 +57,44 @@ Badge badge_of(const engine::RunRecord& run, const CatalogDecoder* info) {
   return {fmt::format("differs at {}", run.agreement->first_difference), theme().bad, "!"};
 }
 
-void lane_head(Context& context, const engine::RunRecord& run) {
+// Returns the letter of a lane and its decoder, with what distinguishes its model from those of other lanes of this decoder.
+std::string lane_name(const Context& context, const engine::RunRecord& run) {
   const CatalogDecoder* info = context.catalog.decoder(run.started.decoder);
-  const Badge badge = badge_of(run, info);
   const std::string* given = context.given_name(run);
   std::string name = fmt::format("{}  {}", context.letter_of(run),
                                  given  ? *given
                                  : info ? info->title
-                                        : run.started.decoder);
-  const bool one_branch = engine::takes_turns(run.started.decoder) && run.queueing.empty();
+                                        : short_name(run.started.decoder));
+  if (const std::string apart = model_apart(context.timeline, context.shown_runs(), run);
+      !apart.empty() && !given)
+    name += ", " + apart;
+  return name;
+}
+
+// Returns true if a lane as wide as the current window has no room for the words of its badge. Then all lanes show brief ones.
+bool is_tight(const Context& context, const engine::RunRecord& run) {
+  const Badge badge = badge_of(run, context.catalog.decoder(run.started.decoder));
   ImGui::PushFont(fonts().bold, kTextSize);
-  const float of_name = ImGui::CalcTextSize(name.c_str()).x;
+  const float of_name = ImGui::CalcTextSize(lane_name(context, run).c_str()).x;
   ImGui::PopFont();
+  return ImGui::GetCursorPosX() + of_name + px(10) + ImGui::CalcTextSize(badge.text.c_str()).x >
+         right_edge();
+}
+
+void lane_head(Context& context, const engine::RunRecord& run) {
+  const Badge badge = badge_of(run, context.catalog.decoder(run.started.decoder));
+  std::string name = lane_name(context, run);
+  const bool one_branch = engine::takes_turns(run.started.decoder) && run.queueing.empty();
   const float left_edge = ImGui::GetCursorPosX();
-  const bool is_tight =
-      left_edge + of_name + px(10) + ImGui::CalcTextSize(badge.text.c_str()).x > right_edge();
-  const std::string shown = is_tight ? badge.brief : badge.text;
+  const bool is_brief =
+      std::ranges::any_of(context.shown_runs(),
+                          [&](const engine::RunRecord* lane) { return is_tight(context, *lane); });
+  const std::string shown = is_brief ? badge.brief : badge.text;
   const float end = right_edge() - ImGui::CalcTextSize(shown.c_str()).x;
   ImGui::PushFont(fonts().bold, kTextSize);
   if (const std::string longer = name + ", 1 branch";
-      one_branch && ImGui::CalcTextSize(longer.c_str()).x < end - px(10) - ImGui::GetCursorPosX())
+      one_branch && !is_brief &&
+      ImGui::CalcTextSize(longer.c_str()).x < end - px(10) - ImGui::GetCursorPosX())
     name = longer;
   words(elided(name, end - px(4) - left_edge), theme().bright);
   ImGui::PopFont();
@@ -110,7 +129,7 @@ void lane_head(Context& context, const engine::RunRecord& run) {
 void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n) {
   const Numbers& numbers = run_numbers(context, run);
   Figure figures[] = {numbers.tokens_per_second, numbers.tokens_per_step, numbers.speedup};
-  figures[2].label = "speedup";
+  figures[2].label = "speed-up";
   const float room = ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
   // A narrow lane has a line for each figure, because three side by side would be cut.
   const bool in_lines = room < px(kWidthOfThree);
@@ -295,6 +314,7 @@ const Panel kLanesPanel{
     .draw = draw_lanes,
     .help = "Each column is one lane of the race; all lanes have used the same own compute.",
     .marks = cell_marks(),
+    .sketch = Sketch::Cells,
     .wide = true,
     .bare = true,
     .main = true,

@@ -168,9 +168,9 @@ void draw_head(Context& context) {
   auto& view = context.states.get<BlockGridView>();
   panel_legend(kProbeTrajectoryPanel);
   ImGui::SameLine();
-  ImGui::Checkbox("correct in hindsight (h)", &view.hindsight);
+  tick("correct in hindsight (h)", view.hindsight);
   ImGui::SameLine();
-  ImGui::Checkbox("only changed", &view.only_changed);
+  tick("only changed", view.only_changed);
   if (ImGui::IsItemHovered()) tooltip("Tokens that an iteration did not change become dots.");
 }
 
@@ -194,6 +194,7 @@ const Panel kProbeTrajectoryPanel{
     .head = draw_head,
     .help = "The Jacobi blocks of one unseen prompt, decoded by the weights of a probe.",
     .marks = trajectory_marks(),
+    .sketch = Sketch::Staircase,
     .training = Dock::Foot};
 
 }  // namespace ui

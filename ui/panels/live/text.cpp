@@ -21,9 +21,6 @@ struct TextDirection : PanelState, RightToLeft {
   void document_changed() override { run = 0; }
 };
 
-constexpr std::array<const char*, 6> kLensNames{"status", "probability", "age",
-                                                "cost",   "agreement",   "origin"};
-
 // Returns a sentence on the meaning of a lens's colours.
 const char* lens_words(Lens lens) {
   static constexpr std::array<const char*, 6> kWords{
@@ -73,6 +70,7 @@ const Panel kTextPanel{.id = "text",
                        .head = draw_text_head,
                        .help = "The prompt and the answer, one cell per token.",
                        .marks = cell_marks(),
+                       .sketch = Sketch::Cells,
                        .main = true,
                        .live = Dock::Top};
 

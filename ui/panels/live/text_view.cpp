@@ -213,14 +213,20 @@ void click_cell(Context& context,
   context.click(in_order[i], in_order);
 }
 
+// Properties that all cells of a text share.
+struct TextStyle {
+  bool flowing = false;
+  double top_cost = 0;        // the highest cost of a cell, ns
+  engine::StepId newest = 0;  // the last step that the text shows
+};
+
 void draw_cell(Context& context,
                const engine::RunRecord& run,
                std::span<const TextCell> cells,
                std::size_t i,
                ImVec2 min,
                ImVec2 max,
-               double top_cost,
-               engine::StepId newest,
+               const TextStyle& style,
                const Divergence& divergence) {
   const TextCell& cell = cells[i];
   const Place place = place_of(run, cell);
@@ -241,9 +247,14 @@ void draw_cell(Context& context,
                        context.selection.lights_step(run.id(), cell.step)));
   flags.locked = own && context.selection.locks_position(run.id(), cell.position);
   flags.marks = context.marks() && max.x - min.x > px(12);
+  // The layout reserves room for padding and mark only where a meaning fills the cell.
+  flags.tight =
+      style.flowing || (!look(cell.mean).filled && look(cell.mean).border == Border::None);
+  flags.quiet = cell.committed && cell.step >= 0 && cell.step < style.newest &&
+                cell.mean != Mean::Approximate;
   flags.diverged = diverges_at(run, cell, divergence);
   if (cell.mean == Mean::Accepted) flags.origin = cell.origin;
-  const auto lens = lens_colour(context, run, cell, top_cost, newest);
+  const auto lens = lens_colour(context, run, cell, style.top_cost, style.newest);
   if (lens) flags.lens_fill = &*lens;
   token_cell(ImGui::GetWindowDrawList(), min, max, cell.text, cell.mean, flags);
   // A bracket before the first different token, which is seen without looking at single cells.
@@ -338,8 +349,10 @@ void draw_token_text(Context& context,
               cell_height = flowing ? px(20) : px(24);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;
-  const double top_cost = context.states.get<TextView>().lens == Lens::Cost ? costliest(all) : 0;
-  const engine::StepId newest = n_steps > 0 ? run.steps[n_steps - 1].begun.step : 0;
+  const TextStyle style{
+      .flowing = flowing,
+      .top_cost = context.states.get<TextView>().lens == Lens::Cost ? costliest(all) : 0,
+      .newest = n_steps > 0 ? run.steps.head(n_steps - 1).begun.step : 0};
   std::size_t n_drawn = 0;
   const int first_line = std::max(0, static_cast<int>((top - at.y) / line_height) - 1);
   auto i = static_cast<std::size_t>(
@@ -350,8 +363,8 @@ void draw_token_text(Context& context,
     const ImVec2 min{at.x + boxes[i].x + px(2),
                      at.y + static_cast<float>(boxes[i].line) * line_height + px(2)};
     if (min.y > bottom) break;
-    draw_cell(context, run, cells, i, min, {min.x + boxes[i].width, min.y + cell_height}, top_cost,
-              newest, divergence);
+    draw_cell(context, run, cells, i, min, {min.x + boxes[i].width, min.y + cell_height}, style,
+              divergence);
     ++n_drawn;
   }
   draw_edges(text_edges(run, n_steps, context.live(run)), cells, boxes, at, line_height,

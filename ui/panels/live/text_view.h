@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "ui/prepare/tokens/lens.h"
 #include "ui/shell/panel_state.h"
 
 namespace engine {
@@ -12,10 +13,6 @@ struct RunRecord;
 namespace ui {
 
 struct Context;
-
-/// The quantity that the colour of a committed cell shows.
-enum class Lens { TokenStatus, Probability, Age, Cost, Agreement, Origin };
-inline constexpr int kLenses = 6;
 
 /// Height of a line of cells, px at 100 %.
 inline constexpr float kTokenLine = 29;

@@ -107,8 +107,7 @@ std::string why_no_trajectory(const Context& context) {
   const std::string method = method_of(context, run);
   if (!traits.known || run.steps.empty()) return "No step yet.";
   if (traits.has_trajectory()) return "";
-  if (!traits.proposes())
-    return method + " has proposed no tokens so far, so it has no trajectory.";
+  if (!traits.proposes()) return proposed_nothing(context, run) + ", so it has no trajectory.";
   return method +
          (traits.has_pool_or_guesses()
               ? " does not refine a block. The panel Pool shows its proposals."
@@ -245,7 +244,7 @@ void folded_block(Context& context, const engine::RunRecord& run, const FoldedBl
   ImGui::PushFont(fonts().mono, kMonoSize);
   std::string text = context.timeline.text_of(run, block.tokens);
   show_line_feeds(text);
-  words(elided(text, ImGui::GetContentRegionAvail().x), theme().text);
+  words(elided(text, room_in_view()), theme().text);
   ImGui::PopFont();
   ImGui::SetCursorPos({at.x - ImGui::GetScrollX(), at.y + px(26)});
   if (open) {
@@ -301,14 +300,14 @@ void draw_trajectory(Context& context) {
   if (!grid.rows.empty()) return draw_blocks(context, run, n_steps, grid);
   std::size_t at = context.live(run) && n_steps < run.steps.size() ? n_steps : n_steps - 1;
   if (n_steps == 0 && at != 0) {
-    empty_state("No step at the playhead.", true);
+    empty_state("No step at the playhead.", Sketch::Staircase);
     return;
   }
   const bool selected = shows_selected(context, run, n_steps, at);
   const engine::StepRecord step = run.steps[at];
   const auto* gone = run.dropped_at(engine::PayloadKind::Trajectory, step.begun.step);
   if (gone && step.blocks.empty()) {
-    empty_state(engine::describe(*gone), true);
+    empty_state(engine::describe(*gone), Sketch::Staircase);
     return;
   }
   draw_window(context, run, step, selected);
@@ -325,7 +324,7 @@ void draw_trajectory_head(Context& context) {
   if (ImGui::IsItemHovered())
     tooltip("Solid line: agreement has proved every token left of it final.");
   ImGui::SameLine();
-  ImGui::Checkbox("correct in hindsight (h)", &view.hindsight);
+  tick("correct in hindsight (h)", view.hindsight);
   if (ImGui::IsItemHovered())
     tooltip(
         "Dotted line: every token left of it is correct, as known after the block was complete.");
@@ -334,7 +333,7 @@ void draw_trajectory_head(Context& context) {
   const engine::RunRecord* run = context.run();
   const bool has_blocks = !run || !traits_of(*run).known || traits_of(*run).blocks;
   ImGui::BeginDisabled(!has_blocks);
-  ImGui::Checkbox("only changed", &view.only_changed);
+  tick("only changed", view.only_changed);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     tooltip(has_blocks
@@ -358,6 +357,7 @@ const Panel kTrajectoryPanel{
     .instead = instead_of_trajectory,
     .help = "The iterations of the block at the playhead, or Lookahead's window.",
     .marks = kTrajectoryMarks,
+    .sketch = Sketch::Staircase,
     .wide = true,
     .live = Dock::Centre};
 

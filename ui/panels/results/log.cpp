@@ -80,6 +80,7 @@ const Panel kLogPanel{.id = "log",
                       .empty = why_no_log,
                       .draw = draw_log,
                       .head = draw_log_head,
+                      .sketch = Sketch::Lines,
                       .live = Dock::Foot,
                       .compare = Dock::Foot};
 

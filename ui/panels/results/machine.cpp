@@ -164,6 +164,7 @@ const Panel kMachinePanel{.id = "machine",
                           .title = "Machine",
                           .empty = why_no_machine,
                           .draw = draw_machine,
+                          .sketch = Sketch::Curve,
                           .live = Dock::RightFoot};
 
 }  // namespace ui

@@ -320,6 +320,7 @@ const Panel kNumbersPanel{
         "The figures of the run up to the playhead, or of the steps that end in the "
         "measured range. Hover a figure for its formula, click it for its "
         "steps.",
+    .sketch = Sketch::Columns,
     .live = Dock::Right};
 
 }  // namespace ui

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <implot.h>
 
+#include "ui/prepare/status.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
@@ -57,7 +58,7 @@ void draw_points(const std::vector<ScatterLane>& lanes) {
     spec.LineColor = spec.MarkerFillColor = spec.MarkerLineColor = ink_of(lane.lane);
     spec.LineWeight = px(1.5f);
     const std::string name = fmt::format("{} {}: {}", static_cast<char>('A' + lane.lane % 26),
-                                         lane.decoder, marker.name);
+                                         short_name(lane.decoder), marker.name);
     ImPlot::PlotScatter(name.c_str(), lane.acceptance_percent.data(), lane.speedup.data(),
                         static_cast<int>(lane.rows.size()), spec);
   }
@@ -81,7 +82,7 @@ std::optional<std::size_t> draw_scatter(const std::vector<PromptResult>& prompts
                                         engine::RunId shown) {
   const std::vector<ScatterLane> lanes = scatter_of(prompts);
   if (lanes.empty()) {
-    empty_state("No prompt has both a speed-up and an acceptance yet.", false);
+    empty_state("No prompt has both a speed-up and an acceptance yet.");
     return std::nullopt;
   }
   std::optional<std::size_t> clicked;
@@ -92,7 +93,7 @@ std::optional<std::size_t> draw_scatter(const std::vector<PromptResult>& prompts
     ImPlot::PopStyleVar();
     return clicked;
   }
-  ImPlot::SetupAxes("accepted of verified, %", "speedup", ImPlotAxisFlags_None,
+  ImPlot::SetupAxes("accepted of verified, %", "speed-up", ImPlotAxisFlags_None,
                     ImPlotAxisFlags_AutoFit);
   ImPlot::SetupAxisLimits(ImAxis_X1, 0, 100);
   ImPlot::SetupLegend(ImPlotLocation_NorthWest);
@@ -105,10 +106,10 @@ std::optional<std::size_t> draw_scatter(const std::vector<PromptResult>& prompts
   ring_shown(lanes, prompts, shown);
   if (const auto point = point_under_mouse(lanes)) {
     const PromptResult& row = prompts[point->lane->rows[point->index]];
-    tooltip(fmt::format("{}, {} {}: speedup {:.2f}x, accepted {:.0f} %, {}\nClick: show this race.",
-                        row.prompt_id, static_cast<char>('A' + row.lane % 26), row.decoder,
-                        *row.speedup, point->lane->acceptance_percent[point->index],
-                        difference_words(row)));
+    tooltip(fmt::format(
+        "{}, {} {}: speed-up {:.2f}x, accepted {:.0f} %, {}\nClick: show this race.", row.prompt_id,
+        static_cast<char>('A' + row.lane % 26), short_name(row.decoder), *row.speedup,
+        point->lane->acceptance_percent[point->index], difference_words(row)));
     const ImVec2 drag = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
     if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) && std::hypot(drag.x, drag.y) < px(4))
       clicked = point->lane->rows[point->index];

@@ -10,6 +10,7 @@
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/results/prompt_scatter.h"
 #include "ui/prepare/playhead.h"
+#include "ui/prepare/status.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
@@ -32,13 +33,13 @@ struct Column {
 constexpr std::array<Column, 7> kPromptColumns{{{ResultColumn::Name, "prompt", false},
                                                 {ResultColumn::Task, "task", false},
                                                 {ResultColumn::Lane, "lane", false},
-                                                {ResultColumn::Speedup, "speedup", true},
+                                                {ResultColumn::Speedup, "speed-up", true},
                                                 {ResultColumn::TokensPerStep, "tok/step", true},
                                                 {ResultColumn::Acceptance, "accepted", true},
                                                 {ResultColumn::Difference, "vs AR", true}}};
 constexpr std::array<Column, 6> kTaskColumns{{{ResultColumn::Name, "task, prompts", false},
                                               {ResultColumn::Lane, "lane", false},
-                                              {ResultColumn::Speedup, "speedup", true},
+                                              {ResultColumn::Speedup, "speed-up", true},
                                               {ResultColumn::TokensPerStep, "tok/step", true},
                                               {ResultColumn::Acceptance, "accepted", true},
                                               {ResultColumn::Difference, "identical", true}}};
@@ -76,7 +77,7 @@ std::string factor(const std::optional<double>& value, const char* format) {
 }
 
 std::string lane_words(int lane, const std::string& decoder) {
-  return fmt::format("{} {}", static_cast<char>('A' + lane % 26), decoder);
+  return fmt::format("{} {}", static_cast<char>('A' + lane % 26), short_name(decoder));
 }
 
 // Shows the race of a prompt, with one of its lanes selected.
@@ -209,6 +210,7 @@ const Panel kPromptsPanel{
         "The results of a set of prompts. Speed-ups are medians over the repeats of a prompt, "
         "and geometric means over the prompts of a task. Click a column to sort, a prompt to "
         "show its race; the scatter has a point for each prompt and lane.",
+    .sketch = Sketch::Lines,
     .compare = Dock::Foot};
 
 }  // namespace ui

@@ -21,6 +21,7 @@ struct NumbersOfRuns : PanelState {
   };
   std::map<engine::RunId, Entry> whole, ranges;
   void document_changed() override { whole.clear(), ranges.clear(); }
+  void units_changed() override { document_changed(); }
 };
 
 const Numbers& numbers_in(NumbersOfRuns::Entry& entry,

@@ -14,6 +14,8 @@
 #include "ui/files/notes.h"
 #include "ui/files/settings.h"
 #include "ui/prepare/failure_words.h"
+#include "ui/prepare/figure.h"
+#include "ui/prepare/option_labels.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/search_part.h"
 #include "ui/prepare/status.h"
@@ -27,6 +29,7 @@ namespace ui {
 namespace {
 
 constexpr std::size_t kMaxCompared = 4;
+constexpr const char* kNoteMark = "note";  // in the row of a run that has a note
 
 RunsView& view_of(Context& context) {
   return context.states.get<RunsView>();
@@ -66,7 +69,7 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
   const engine::RunStarted& s = run.started;
   const std::string* given = context.given_name(run);
   std::string text = given ? *given + "\n" : "";
-  text += fmt::format("run {}: {}", run.id(), s.decoder);
+  text += fmt::format("run {}: {}", run.id(), short_name(s.decoder));
   if (const engine::ModelLoaded* m = context.timeline.model(s.model))
     text += fmt::format(" on {} at {}, {}, {}\n{}", m->name, m->scale, m->dtype, m->device,
                         weights_of(context, run));
@@ -77,11 +80,13 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
   text += fmt::format("\nseed {}, temperature {}, at most {} tokens", s.seed, s.temperature,
                       s.max_tokens);
   for (const auto& [name, value] : s.options)
-    text += fmt::format("\n{} = {}", name, value_words(context.catalog, s.decoder, name, value));
+    text += fmt::format("\n{} = {}", label_with_name(s.decoder, name),
+                        value_words(context.catalog, s.decoder, name, value));
   if (run.finished)
     text += fmt::format("\n{} tokens in {} steps, ended by {}", run.finished->n_tokens,
                         run.finished->n_steps, engine::ended_by(*run.finished));
   if (run.failed) text += "\n" + for_window(run.failed->message);
+  if (const std::string* note = context.note_of(run)) text += "\nnote: " + *note;
   return text;
 }
 
@@ -113,6 +118,37 @@ void name_field(Context& context, const engine::RunRecord& run) {
   else if (ImGui::IsItemDeactivatedAfterEdit())
     context.notes.run_names[run.id()] = name;
   view.renaming = 0;
+}
+
+void begin_to_note(Context& context, const engine::RunRecord& run) {
+  RunsView& view = view_of(context);
+  const std::string* note = context.note_of(run);
+  view.noting = run.id();
+  view.noting_begins = true;
+  view.new_note = note ? *note : "";
+}
+
+// Draws a field for the note below the row. Only "Save" changes the note; an empty one is removed.
+void note_field(Context& context, const engine::RunRecord& run) {
+  RunsView& view = view_of(context);
+  if (std::exchange(view.noting_begins, false)) ImGui::SetKeyboardFocusHere();
+  text_area("##note", view.new_note, {-FLT_MIN, px(86)});
+  const std::string typed(view.new_note.c_str());
+  const bool fits = typed.size() <= kMaxRunNote;
+  if (button("Save###save_note", true, fits, fits ? "" : "shorten the note")) {
+    const std::string note = as_run_note(typed);
+    if (note.empty())
+      context.notes.run_notes.erase(run.id());
+    else
+      context.notes.run_notes[run.id()] = note;
+    view.noting = 0;
+  }
+  ImGui::SameLine();
+  if (button("Cancel###cancel_note")) view.noting = 0;
+  ImGui::SameLine();
+  words_within(fmt::format("{} of {} bytes", with_commas(std::ssize(typed)),
+                           with_commas(static_cast<std::int64_t>(kMaxRunNote))),
+               fits ? theme().dim : theme().warn, ImGui::GetContentRegionAvail().x);
 }
 
 // Marks a run for comparison, or removes the mark; the first mark also marks the run shown.
@@ -151,6 +187,8 @@ void run_menu(Context& context, const engine::RunRecord& run) {
     (run.started.race ? context.requests.race : context.requests.run) = true;
   }
   if (ImGui::MenuItem("Rename")) begin_to_rename(context, run);
+  if (ImGui::MenuItem(context.note_of(run) ? "Edit the note###note" : "Add a note###note"))
+    begin_to_note(context, run);
   const auto& marked = view_of(context).marked;
   const bool is_marked = std::find(marked.begin(), marked.end(), run.id()) != marked.end();
   if (ImGui::MenuItem("Compare", "Ctrl+click", is_marked)) mark_to_compare(context, run.id());
@@ -167,6 +205,19 @@ void settings_beside(const Context& context, const engine::RunRecord& run, float
   const float room = end - ImGui::GetCursorPosX();
   if (differs.empty() || room < px(30)) return;
   words(elided(differs, room), theme().dim);
+}
+
+// Draws the result at the end of the row, and before it a mark if the run has a note.
+// @param left, end  the ends of the mark and of the result, relative to the window
+void row_end(const engine::RunRecord& run, float left, float end) {
+  if (left < end) {
+    ImGui::SameLine(left);
+    words(kNoteMark, theme().dim);
+  }
+  ImGui::SameLine(end);
+  ImGui::PushFont(fonts().bold, kTextSize);
+  words(result_of(run), run.failed ? theme().bad : theme().bright);
+  ImGui::PopFont();
 }
 
 void run_row(Context& context, const engine::RunRecord& run) {
@@ -194,18 +245,16 @@ void run_row(Context& context, const engine::RunRecord& run) {
   const std::string place =
       mark == marked.end() ? ""
                            : fmt::format("[{}] ", static_cast<char>('A' + (mark - marked.begin())));
-  const std::string result = result_of(run);
   ImGui::PushFont(fonts().bold, kTextSize);
-  const float end = right_edge() - ImGui::CalcTextSize(result.c_str()).x;
+  const float end = right_edge() - ImGui::CalcTextSize(result_of(run).c_str()).x;
   ImGui::PopFont();
-  // The tooltip of the row has the whole name.
-  words(elided(place + name, end - px(12) - ImGui::GetCursorPosX()),
+  const float left = context.note_of(run) ? end - ImGui::CalcTextSize(kNoteMark).x - px(8) : end;
+  // The tooltip of the row has the whole name and the note.
+  words(elided(place + name, left - px(12) - ImGui::GetCursorPosX()),
         chosen ? theme().bright : theme().text);
-  settings_beside(context, run, end - px(12));
-  ImGui::SameLine(end);
-  ImGui::PushFont(fonts().bold, kTextSize);
-  words(result, run.failed ? theme().bad : theme().bright);
-  ImGui::PopFont();
+  settings_beside(context, run, left - px(12));
+  row_end(run, left, end);
+  if (view_of(context).noting == run.id()) note_field(context, run);
   if (chosen && !context.compare) {
     ImGui::Indent(px(4));
     ImGui::PushFont(nullptr, kSmallSize);
@@ -317,6 +366,7 @@ const Panel kRunsPanel{.id = "runs",
                        .empty = why_no_runs,
                        .draw = draw_runs,
                        .head = draw_runs_head,
+                       .sketch = Sketch::Lines,
                        .live = Dock::LeftFoot,
                        .compare = Dock::LeftFoot};
 

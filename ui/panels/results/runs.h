@@ -19,13 +19,16 @@ struct RunsView : PanelState {
   engine::RunId renaming = 0;         // the run whose name is being typed; 0: none
   bool renaming_begins = false;       // the field takes the keyboard in the next frame
   std::string new_name;
+  engine::RunId noting = 0;    // the run whose note is being typed; 0: none
+  bool noting_begins = false;  // the field takes the keyboard in the next frame
+  std::string new_note;
   std::vector<RunEntry> entries;  // of the first `n_runs` runs
   std::size_t n_runs = 0;
   void document_changed() override {
     entries.clear();
     n_runs = 0;
     marked.clear();
-    renaming = 0;
+    renaming = noting = 0;
   }
 };
 

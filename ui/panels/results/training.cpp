@@ -13,8 +13,8 @@ namespace ui {
 
 std::string no_training_yet(const Context& context) {
   if (context.training) return "";
-  return "No training run is open. Open its output folder (--out) or the file training.jsonl in "
-         "it, while it runs or afterwards.";
+  return "No training run is open. Open the folder that the training writes, or the file "
+         "training.jsonl in it, while it runs or afterwards.";
 }
 
 namespace {
@@ -58,6 +58,7 @@ const Panel kTrainingPanel{.id = "training",
                            .empty = no_training_yet,
                            .draw = draw,
                            .head = draw_head,
+                           .sketch = Sketch::Columns,
                            .training = Dock::Left};
 
 }  // namespace ui

@@ -65,7 +65,7 @@ void losses_head(Context& context) {
   }
   if (ImGui::IsItemHovered()) tooltip("the x axis of all curves");
   ImGui::SameLine();
-  ImGui::Checkbox("log", &view.log);
+  tick("log", view.log);
   if (ImGui::IsItemHovered()) tooltip("logarithmic loss axis");
 }
 
@@ -104,17 +104,20 @@ const Panel kLossPanel{.id = "loss",
                        .empty = why_no_curves,
                        .draw = draw_losses,
                        .head = losses_head,
+                       .sketch = Sketch::Curve,
                        .offers_training = true,
                        .training = Dock::Centre};
 const Panel kProbesPanel{.id = "probes",
                          .title = "Probes",
                          .empty = why_no_probes,
                          .draw = draw_probes,
+                         .sketch = Sketch::Curve,
                          .training = Dock::RightMiddle};
 const Panel kPacePanel{.id = "pace",
                        .title = "Speed and step size",
                        .empty = why_no_curves,
                        .draw = draw_pace,
+                       .sketch = Sketch::Curve,
                        .training = Dock::Right};
 
 }  // namespace ui

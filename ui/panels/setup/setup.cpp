@@ -512,6 +512,21 @@ std::vector<const engine::RunRecord*> recorded_runs(const Context& context) {
   return context.run() ? std::vector{context.run()} : std::vector<const engine::RunRecord*>{};
 }
 
+// Draws a row; the name of an option is beside its label if there is room.
+void recorded_row(const RecordedRow& row) {
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const float value_wide = ImGui::CalcTextSize(row.value.c_str()).x;
+  ImGui::PopFont();
+  const std::string both = row.label + "  " + row.name;
+  const bool has_room =
+      ImGui::CalcTextSize(both.c_str()).x + px(12) + value_wide <= ImGui::GetContentRegionAvail().x;
+  const bool shows_name = !row.name.empty() && row.name != row.label && has_room;
+  ImGui::BeginGroup();
+  label_value((shows_name ? both : row.label).c_str(), row.value);
+  ImGui::EndGroup();
+  if (!row.help.empty() && ImGui::IsItemHovered()) tooltip(row.help);
+}
+
 void recorded_part(Context& context, const std::vector<const engine::RunRecord*>& runs) {
   const RecordedSetup setup = recorded_setup(context.timeline, runs, context.catalog);
   small_label("Prompt, as recorded");
@@ -524,7 +539,7 @@ void recorded_part(Context& context, const std::vector<const engine::RunRecord*>
   ImGui::PopStyleColor();
   gap();
   small_label(runs.size() > 1 ? "These runs" : "This run");
-  for (const Fact& row : setup.rows) label_value(row.label.c_str(), row.value);
+  for (const RecordedRow& row : setup.rows) recorded_row(row);
   if (link("Use these settings for the next run"))
     use_again(context.form, context.catalog, context.timeline, *runs.front());
   if (has_recorded_sizes(context.timeline, *runs.front())) {
@@ -590,6 +605,7 @@ const Panel kSetupPanel{.id = "setup",
                         .title = "Setup",
                         .empty = why_empty,
                         .draw = draw,
+                        .sketch = Sketch::Columns,
                         .live = Dock::Left,
                         .compare = Dock::Left};
 

@@ -7,6 +7,7 @@
 
 #include "ui/files/files.h"
 #include "ui/files/setup_form.h"
+#include "ui/prepare/option_labels.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/widgets/draw.h"
 
@@ -16,6 +17,42 @@ namespace {
 
 // A number of four digits with the buttons that change it, px at 100 %.
 constexpr float kNarrowestField = 92;
+// Where fields begin, as a share of the row.
+constexpr float kFieldColumn = 0.52f;
+
+// Places the field of the next item beside the words of a row, which begin at `left` and end at `words_end`. Beside a long label a field would
+// lose its width, so it goes below.
+void place_field(float left, float words_end) {
+  const float field = std::max(ImGui::GetContentRegionAvail().x * kFieldColumn, words_end + px(8));
+  if (right_edge() - field < px(kNarrowestField))
+    ImGui::SetCursorPosX(left + px(12));
+  else
+    ImGui::SameLine(field);
+  ImGui::SetNextItemWidth(-FLT_MIN);
+}
+
+// Draws the label of an option, shortened to leave the field its width, and the option's name beside it if there is room for both.
+void option_words(const std::string& label,
+                  const std::string& name,
+                  bool is_idle,
+                  const std::string& help) {
+  constexpr float kBetween = 6;
+  const float left = ImGui::GetCursorPosX(), wide = ImGui::GetContentRegionAvail().x,
+              column = wide * kFieldColumn;
+  const bool goes_below = right_edge() - column < px(kNarrowestField);
+  const float room = goes_below ? wide : column - px(8) - left;
+  const auto wide_of = [](const std::string& text) { return ImGui::CalcTextSize(text.c_str()).x; };
+  ImGui::BeginGroup();
+  ImGui::AlignTextToFramePadding();
+  words(elided(label, room), is_idle ? theme().dim : theme().text);
+  if (name != label && wide_of(label) + px(kBetween) + wide_of(name) <= room) {
+    ImGui::SameLine(0, px(kBetween));
+    words(name, theme().dim);
+  }
+  ImGui::EndGroup();
+  if (ImGui::IsItemHovered()) tooltip(help);
+  place_field(left, left + ImGui::GetItemRectSize().x);
+}
 
 }  // namespace
 
@@ -23,14 +60,8 @@ void row_label(const char* label, const std::string& help) {
   ImGui::AlignTextToFramePadding();
   words(label, theme().dim);
   if (!help.empty() && ImGui::IsItemHovered()) tooltip(help);
-  const float left = ImGui::GetCursorPosX(), words_end = left + ImGui::GetItemRectSize().x;
-  const float field = std::max(ImGui::GetContentRegionAvail().x * 0.52f, words_end + px(8));
-  // Beside a long label a field would lose its width, so it goes below.
-  if (right_edge() - field < px(kNarrowestField))
-    ImGui::SetCursorPosX(left + px(12));
-  else
-    ImGui::SameLine(field);
-  ImGui::SetNextItemWidth(-FLT_MIN);
+  const float left = ImGui::GetCursorPosX();
+  place_field(left, left + ImGui::GetItemRectSize().x);
 }
 
 namespace {
@@ -174,7 +205,9 @@ void option_row(LaneForm& lane,
                 const std::string& why_idle) {
   std::string& value = lane.options[option.name];
   ImGui::PushID(option.name.c_str());
-  row_label(option.name.c_str(), why_idle.empty() ? option.help : why_idle);
+  const std::string head = label_with_name(lane.decoder, option.name) + "\n";
+  option_words(option_label(lane.decoder, option.name), option.name, !why_idle.empty(),
+               head + (why_idle.empty() ? option.help : why_idle));
   ImGui::BeginDisabled(!why_idle.empty());
   switch (option.type) {
     case CatalogOption::Type::Int:
@@ -208,12 +241,13 @@ void option_row(LaneForm& lane,
   }
   ImGui::EndDisabled();
   if (!why_idle.empty()) {
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why_idle);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(head + why_idle);
   } else if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
-    tooltip(option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float
-                ? fmt::format("{} {:g} to {:g}, default {}.", option.help, option.min, option.max,
-                              value_words(option, option.default_value))
-                : fmt::format("{} Default {}.", option.help, option.default_value));
+    tooltip(head +
+            (option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float
+                 ? fmt::format("{} {:g} to {:g}, default {}.", option.help, option.min, option.max,
+                               value_words(option, option.default_value))
+                 : fmt::format("{} Default {}.", option.help, option.default_value)));
   }
   const bool is_file = option.type == CatalogOption::Type::Tree && value.ends_with(kTreeFile);
   if (is_file && why_idle.empty())

@@ -29,7 +29,7 @@ void file_row(const char* label,
               std::string& path,
               const std::string& help,
               std::string_view ending = ".jsonl");
-/// Draws a row for an option of a decoder; for a tree also its size, or why it is invalid.
+/// Draws a row for an option of a decoder, with its label and, if there is room, its name; for a tree also its size, or why it is invalid.
 /// @param why_idle  why the option has no effect here; empty if it has one
 void option_row(LaneForm& lane,
                 const Catalog& catalog,

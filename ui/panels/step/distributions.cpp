@@ -68,11 +68,9 @@ std::string why_no_distributions(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   if (!traits_of(run).known || run.steps.empty()) return "No step yet.";
-  return fits_distributions(run)
-             ? ""
-             : method_of(context, run) +
-                   " has proposed no tokens with a probability so far: this needs a draft model "
-                   "or rejection sampling.";
+  return fits_distributions(run) ? ""
+                                 : proposed_nothing(context, run, " with a probability") +
+                                       ": this needs a draft model or rejection sampling.";
 }
 
 std::string number(float value, const char* none = "-") {
@@ -297,7 +295,7 @@ std::vector<const engine::RejectionDetail*> chosen_distributions(const Context& 
 void draw_distributions(Context& context) {
   const engine::RunRecord& run = *context.run();
   const ShownStep shown = shown_step(context, run);
-  if (!shown.step) return empty_state("No step at the playhead.", true);
+  if (!shown.step) return empty_state("No step at the playhead.", Sketch::Histograms);
   const engine::StepRecord& step = *shown.step;
   const std::vector<Verdict> verdicts = verdicts_of(context.timeline, run, step);
   small_label(
@@ -337,6 +335,7 @@ const Panel kDistributionsPanel{.id = "distributions",
                                 .instead = instead_of_distributions,
                                 .help = "How the target verified the proposals of a step.",
                                 .marks = kDistributionsMarks,
+                                .sketch = Sketch::Histograms,
                                 .live = Dock::Centre};
 
 }  // namespace ui

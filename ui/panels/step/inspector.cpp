@@ -24,6 +24,7 @@ struct FactsOfChosen : PanelState {
   std::vector<Place> chosen;
   PlaceFacts facts;
   void document_changed() override { version = 0; }
+  void units_changed() override { version = 0; }
 };
 
 const PlaceFacts& facts_of_chosen(Context& context, const engine::RunRecord& run) {
@@ -83,6 +84,15 @@ void sentence_box(Context& context, const std::string& sentence) {
   if (link("Copy sentence")) context.requests.copy = sentence;
 }
 
+// Draws the user's note on the run.
+void note_box(const Context& context, const engine::RunRecord& run) {
+  const std::string* note = context.note_of(run);
+  if (!note) return;
+  ImGui::Dummy({1, px(2)});
+  small_label("note on " + context.name_of(run));
+  wrapped(*note, theme().text);
+}
+
 void draw_inspector(Context& context) {
   Place place = inspected(context);
   if (!place.valid()) {
@@ -103,6 +113,7 @@ void draw_inspector(Context& context) {
   for (const Fact& fact : facts.rows) label_value(fact.label.c_str(), fact.value, fact.truth);
   ImGui::PopStyleVar();
   sentence_box(context, facts.sentence);
+  note_box(context, *run);
 }
 
 void draw_inspector_head(Context& context) {
@@ -124,6 +135,7 @@ const Panel kInspectorPanel{
     .head = draw_inspector_head,
     .help = "The facts of the step or token under the pointer, or of the selected one.",
     .marks = cell_marks(),
+    .sketch = Sketch::Columns,
     .live = Dock::RightMiddle,
     .compare = Dock::FootRight};
 

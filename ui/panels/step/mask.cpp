@@ -73,7 +73,9 @@ std::string why_no_mask(const Context& context) {
   return fits_mask(run)
              ? ""
              : method_of(context, run) +
-                   " has computed one row per step so far; it attends to the whole prefix.";
+                   (run.over()
+                        ? " computed one row per step; each attended to the whole prefix."
+                        : " has computed one row per step so far; it attends to the whole prefix.");
 }
 
 // Sizes in pixels: width of the row labels, width of the prefix column, width of a cell, height of a row.
@@ -250,7 +252,7 @@ void draw_grid(Context& context,
 void draw_mask(Context& context) {
   const engine::RunRecord& run = *context.run();
   const ShownStep shown = shown_step(context, run);
-  if (!shown.step) return empty_state("No step at the playhead.", true);
+  if (!shown.step) return empty_state("No step at the playhead.", Sketch::Triangle);
   const engine::StepRecord& step = *shown.step;
   if (!step.has_drafted) return wrapped("The rows of this step were not recorded.", theme().dim);
   const Mask mask = mask_of(step.drafted.tree, proposer_of(run));
@@ -263,7 +265,7 @@ void draw_mask_head(Context& context) {
   auto& view = context.states.get<MaskView>();
   panel_legend(kMaskPanel);
   ImGui::SameLine();
-  ImGui::Checkbox("0 and 1", &view.numbers);
+  tick("0 and 1", view.numbers);
   if (ImGui::IsItemHovered())
     tooltip("Write 0 and 1 into the cells if they are large enough. Ctrl and the wheel zoom.");
   if (view.zoom == 1) return;
@@ -284,6 +286,7 @@ const Panel kMaskPanel{
     .instead = instead_of_mask,
     .help = "The attention mask of a step: one line per row, one column per row it can attend to.",
     .marks = kMaskMarks,
+    .sketch = Sketch::Triangle,
     .wide = true,
     .live = Dock::Centre};
 

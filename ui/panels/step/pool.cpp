@@ -73,8 +73,7 @@ std::string why_no_pool(const Context& context) {
   const std::string method = method_of(context, run);
   if (!traits.known) return "No step yet.";
   if (traits.has_pool_or_guesses()) return "";
-  if (!traits.proposes())
-    return method + " has proposed no tokens so far, so there is no n-gram pool.";
+  if (!traits.proposes()) return proposed_nothing(context, run) + ", so there is no n-gram pool.";
   return method +
          (traits.has_trajectory()
               ? " has no n-gram pool. The panel Trajectory shows its guesses."
@@ -215,8 +214,7 @@ void count_of_first(const PoolState::Rows& rows, std::size_t i) {
 
 void none_found(const Context& context) {
   empty_state(fmt::format("No n-gram contains \"{}\". Clear the filter to see all.",
-                          context.states.get<PoolView>().filter),
-              false);
+                          context.states.get<PoolView>().filter));
 }
 
 // A proposal of a run without an n-gram pool: a continuation that prompt lookup or suffix decoding copied, or the
@@ -313,7 +311,7 @@ void draw_found(Context& context, const engine::RunRecord& run) {
                  "tokens."
                : "No tokens were proposed up to this step: the end of the text has not occurred "
                  "earlier.",
-        false);
+        Sketch::Lines);
     return;
   }
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
@@ -346,7 +344,8 @@ void draw_pool(Context& context) {
   if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
     small_label(engine::describe(*gone));
   if (pool.entries.empty()) {
-    empty_state("The pool is empty at this step. The decoder adds n-grams while it runs.", false);
+    empty_state("The pool is empty at this step. The decoder adds n-grams while it runs.",
+                Sketch::Lines);
     return;
   }
   const auto text = [&](const engine::PoolNgram& n) { return text_of(context, run, n); };
@@ -415,6 +414,7 @@ const Panel kPoolPanel{
         "For prompt lookup and suffix decoding: the continuations that they copied, and from "
         "where.",
     .marks = kPoolMarks,
+    .sketch = Sketch::Lines,
     .live = Dock::Centre};
 
 }  // namespace ui

@@ -126,24 +126,30 @@ bool offered(const engine::Timeline& timeline) {
   return !timeline.searches().empty();
 }
 
-std::string why_no_thoughts(const Context& context) {
-  return offered(context.timeline)
-             ? ""
-             : "No tree of thoughts here. Choose Tree of thoughts at the top of Setup (Alt+1) to "
-               "run a search, or record one with `decoscope reason tot --record FILE` and open the "
-               "file (Ctrl+O).";
-}
-
-// Returns the search that the user chose in this panel, until another run is shown; then the search of that run, else the newest search.
-const SearchRecord& shown_search(const Context& context) {
+// Returns the search that the user chose in this panel, until another run is shown; then the search of that run, or the newest one
+// while it is going or no run is shown. nullptr: the run belongs to no search.
+const SearchRecord* shown_search(const Context& context) {
   const auto searches = context.timeline.searches();
+  if (searches.empty()) return nullptr;
   const engine::RunId run = context.selection.run;
   const auto& view = context.states.get<ThoughtsView>();
   if (view.search != 0 && view.run == run)
     for (const SearchRecord& search : searches)
-      if (search.begun.search == view.search) return search;
-  const SearchRecord* of_run = search_of(searches, run);
-  return of_run ? *of_run : searches.back();
+      if (search.begun.search == view.search) return &search;
+  if (const SearchRecord* of_run = search_of(searches, run)) return of_run;
+  return run == 0 || !searches.back().ended ? &searches.back() : nullptr;
+}
+
+std::string why_no_thoughts(const Context& context) {
+  if (!offered(context.timeline))
+    return "No tree of thoughts here. Choose Tree of thoughts at the top of Setup (Alt+1) to "
+           "run a search, or record one with `decoscope reason tot --record FILE` and open the "
+           "file (Ctrl+O).";
+  if (shown_search(context)) return "";
+  return fmt::format(
+      "Run {} belongs to no tree of thoughts. The head of this panel has a link to the newest "
+      "tree.",
+      context.selection.run);
 }
 
 void show_run(Context& context, engine::RunId run) {
@@ -413,7 +419,7 @@ void draw_state(Context& context, const SearchRecord& search, const ThoughtLayou
 }
 
 void draw_thoughts(Context& context) {
-  const SearchRecord& search = shown_search(context);
+  const SearchRecord& search = *shown_search(context);
   const ThoughtLayout& layout = layout_of(context, search);
   draw_state(context, search, layout);
   const Sizes s = sizes_for(search, layout);
@@ -444,13 +450,19 @@ std::string name_in_list(const SearchRecord& search) {
 void draw_thoughts_head(Context& context) {
   panel_legend(kThoughtsPanel);
   const auto searches = context.timeline.searches();
-  if (searches.size() < 2) return;
+  const SearchRecord* found = shown_search(context);
+  if (found && searches.size() < 2) return;
   ImGui::SameLine();
+  if (!found) {
+    if (!searches.empty() && link("show the newest tree###newest_tree"))
+      show_search(context, searches.back());
+    return;
+  }
   std::vector<std::string> names;
   std::vector<const char*> shown;
   for (const SearchRecord& search : searches) names.push_back(name_in_list(search));
   for (const std::string& name : names) shown.push_back(name.c_str());
-  int index = static_cast<int>(&shown_search(context) - searches.data());
+  int index = static_cast<int>(found - searches.data());
   if (quiet_choice("##search", "", shown, index))
     show_search(context, searches[static_cast<std::size_t>(index)]);
 }
@@ -467,6 +479,7 @@ const Panel kThoughtsPanel{.id = "thoughts",
                                "A tree-of-thoughts search, one column per depth. Click a thought "
                                "to show the run that wrote it.",
                            .marks = kThoughtsMarks,
+                           .sketch = Sketch::Tree,
                            .wide = true,
                            .live = Dock::Centre};
 

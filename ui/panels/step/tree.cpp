@@ -75,9 +75,8 @@ std::string why_no_tree(const Context& context) {
   const RunTraits traits = traits_of(run);
   if (!traits.known || run.steps.empty()) return "No step yet.";
   if (fits_tree(run)) return "";
-  return method_of(context, run) +
-         (traits.has_trajectory() ? " guesses one block, not a tree. The panel Trajectory shows it."
-                                  : " has proposed no tokens so far, so it has no tree.");
+  if (!traits.has_trajectory()) return proposed_nothing(context, run) + ", so it has no tree.";
+  return method_of(context, run) + " guesses one block, not a tree. The panel Trajectory shows it.";
 }
 
 struct Sizes {
@@ -230,7 +229,7 @@ void draw_tree(Context& context) {
   const engine::RunRecord& run = *context.run();
   follow_path(context, run);
   const ShownStep shown = shown_step(context, run);
-  if (!shown.step) return empty_state("No step at the playhead.", true);
+  if (!shown.step) return empty_state("No step at the playhead.", Sketch::Tree);
   const engine::StepRecord& step = *shown.step;
   const TreeLayout layout = tree_layout(step, context.states.get<TreeView>().below);
   if (layout.nodes.empty()) {
@@ -251,7 +250,7 @@ void draw_tree_head(Context& context) {
   auto& view = context.states.get<TreeView>();
   panel_legend(kTreePanel);
   ImGui::SameLine();
-  if (ImGui::Checkbox("follow accepted path", &view.follows)) view.followed = {};
+  if (tick("follow accepted path", view.follows)) view.followed = {};
   if (ImGui::IsItemHovered())
     tooltip("Select the last accepted proposal of every step, and keep it visible.");
   const engine::RunRecord* run = context.run();
@@ -262,10 +261,11 @@ void draw_tree_head(Context& context) {
   if (quiet_choice("##number", "number: ", kNumbers, number)) view.shows_p = number == 1;
   ImGui::SameLine();
   ImGui::SetNextItemWidth(px(110));
-  ImGui::SliderFloat("##below", &view.below, 0, 0.5f,
-                     view.below > 0 ? "hide q < %.2f" : "hide nothing");
+  const FrameLines lines(theme().faint);
+  ImGui::SliderFloat("##below", &view.below, 0, 0.5f, "q >= %.2f");
   if (ImGui::IsItemHovered())
-    tooltip("Hide proposals with a lower q that were not verified, with everything below them.");
+    tooltip(
+        "Proposals with a lower q that were not verified are hidden, with everything below them.");
 }
 
 }  // namespace
@@ -280,6 +280,7 @@ const Panel kTreePanel{
     .instead = instead_of_tree,
     .help = "The tokens that a step proposed, and which of them the target accepted.",
     .marks = kTreeMarks,
+    .sketch = Sketch::Tree,
     .wide = true,
     .live = Dock::Centre};
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -128,6 +130,7 @@ Picture picture_of(Context& context, float x0, float x1) {
   p.view.clock = view_of(context).clock;
   p.view.wall_origin = context.wall_origin();
   p.view.width = p.x1 - p.x0;
+  p.view.empty = true;
   bool first = true;
   for (const engine::RunRecord* run : context.shown_runs()) {
     const RunTimes& times = context.times(*run);
@@ -138,9 +141,10 @@ Picture picture_of(Context& context, float x0, float x1) {
       p.end = std::max(p.end, p.begin + 1);
       first = false;
     }
-    if (!times.steps.empty())
-      p.end =
-          std::max(p.end, end_on(p.view.clock, times, times.steps.size() - 1, p.view.wall_origin));
+    if (times.steps.empty()) continue;
+    p.end =
+        std::max(p.end, end_on(p.view.clock, times, times.steps.size() - 1, p.view.wall_origin));
+    p.view.empty = false;
   }
   set_range(p, view_of(context).range);
   return p;
@@ -175,15 +179,16 @@ std::string range_words(Context& context, const Picture& p, double a, double b) 
                      d.tokens, d.rejected, short_time(d.waste));
 }
 
-// Draws marks in the ruler: a filled flag, with its number if a key jumps to it, or a hollow flag for the temporary mark.
+// Draws the marks of the runs shown in the ruler: a filled flag, with its number if a key jumps to it, or a hollow flag for the temporary mark.
 void draw_marks(Context& context, const Picture& p, float top, float bottom) {
   ImDrawList* list = ImGui::GetWindowDrawList();
+  const std::vector<const engine::RunRecord*> shown = context.shown_runs();
   int n = 0;
   for (const Bookmark& mark : context.notes.bookmarks) {
     const bool numbered = mark.kind == Bookmark::Kind::Numbered;
     n += numbered;
     const engine::RunRecord* run = context.timeline.run(mark.run);
-    if (!run) continue;
+    if (!run || std::ranges::find(shown, run) == shown.end()) continue;
     const float x =
         p.x_of(on_clock(p.view.clock, context.times(*run), mark.compute, p.view.wall_origin));
     if (x < p.x0 || x > p.x1) continue;
@@ -198,9 +203,7 @@ void draw_marks(Context& context, const Picture& p, float top, float bottom) {
       list->AddText(nullptr, px(11), {x + px(4), top}, colour(theme().card),
                     fmt::format("{}", n).c_str());
     if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(min, max))
-      tooltip(fmt::format(
-          "{} at {}{}", numbered ? fmt::format("Bookmark {} (Ctrl+{})", n, n) : "Mark",
-          short_time(mark.compute), mark.step >= 0 ? fmt::format(", step {}", mark.step) : ""));
+      tooltip(bookmark_words(mark, n, context.name_of(*run)));
   }
 }
 
@@ -276,10 +279,8 @@ void draw_gantt_head(Context& context) {
   panel_legend(kGanttPanel);
   ImGui::SameLine(0, px(12));
   const char* rule = context.compare ? clock_rule(view.clock) : "";
-  if (quiet_choice("##clock", rule, clocks, clock)) {
-    view.clock = static_cast<ClockKind>(clock);
-    view.range = {};
-  }
+  if (quiet_choice("##clock", rule, clocks, clock))
+    view.choose_clock(static_cast<ClockKind>(clock));
   ImGui::SameLine(0, px(12));
   playhead_controls(context);
 }
@@ -312,6 +313,7 @@ const Panel kGanttPanel{.id = "gantt",
                         .head = draw_gantt_head,
                         .help = "The steps of the runs shown, by phase, with counters below.",
                         .marks = kTimelineMarks,
+                        .sketch = Sketch::Bars,
                         .compare_title = "Timelines",
                         .live = Dock::Foot,
                         .compare = Dock::Foot};

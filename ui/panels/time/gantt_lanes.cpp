@@ -264,6 +264,19 @@ bool is_lit(const Context& context,
   return context.selection.lights_steps(run, times.steps[first].step, times.steps[last].step);
 }
 
+// Writes a word beside the end of a run. Left of the end it covers slices, so it has a background.
+void draw_end_word(const char* word, const Row& row, float x, const Picture& p) {
+  const float wide = ImGui::CalcTextSize(word).x * px(12) / ImGui::GetFontSize();
+  const auto at = end_word_at(p, x, wide);
+  if (!at) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float y = row.y + px(6);
+  if (*at < x)
+    list->AddRectFilled({*at - px(2), y - px(1)}, {*at + wide + px(2), y + px(13)},
+                        colour(theme().card), px(2));
+  list->AddText(nullptr, px(12), {*at, y}, colour(theme().dim), word);
+}
+
 // Draws the blocks of a lane, rings around the highlighted ones, and the end of a finished run.
 void draw_lane(Context& context, const Row& row, const Picture& p) {
   const RunTimes& times = context.times(*row.run);
@@ -296,9 +309,7 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
   if (times.steps.empty() || row.key.kind != LaneKind::Target || !row.run->finished) return;
   const float x = p.x_of(end_on(p.view.clock, times, times.steps.size() - 1, p.view.wall_origin));
   list->AddLine({x, row.y}, {x, row.y + row.height - px(3)}, colour(theme().text), px(1.5f));
-  if (!row.collapsed)
-    list->AddText(nullptr, px(12), {x + px(4), row.y + px(6)}, colour(theme().dim),
-                  was_stopped(*row.run) ? "stopped" : "done");
+  if (!row.collapsed) draw_end_word(was_stopped(*row.run) ? "stopped" : "done", row, x, p);
 }
 
 // Draws a counter. A column reaches from the lowest to the highest value of its steps.
@@ -467,6 +478,13 @@ void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImV
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
   if (ImGui::IsItemHovered()) tooltip("show all lanes again");
+}
+
+std::optional<float> end_word_at(const Picture& p, float x, float wide) {
+  if (x < p.x0 || x > p.x1 + 1) return std::nullopt;
+  const float right = x + px(4), left = x - px(4) - wide;
+  if (right + wide <= p.x1) return right;
+  return left >= p.x0 ? std::optional(left) : std::nullopt;
 }
 
 void draw_row(Context& context, const Row& row, const Picture& p) {

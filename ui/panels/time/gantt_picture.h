@@ -1,6 +1,7 @@
 // The rows of the panel Timeline, shared by its two source files. Other panels do not include this.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,11 @@ void draw_labels(Context& context,
                  float left);
 /// Draws a button above the labels that shows hidden lanes again, if there are any.
 void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImVec2 at);
+/// Returns where the word at the end of a finished run begins, px: right of the end, or left of it if there is no room on the right; nullopt if
+/// the end is not visible.
+/// @param x     the end of the run, px
+/// @param wide  width of the word, px
+std::optional<float> end_word_at(const Picture& picture, float x, float wide);
 /// Draws the slices or the columns of a row.
 void draw_row(Context& context, const Row& row, const Picture& picture);
 /// Draws the arrows of the selected token or step across the rows.

@@ -488,6 +488,7 @@ Picture picture_of(const Shown& shown, float x0, float x1) {
   p.view.width = p.x1 - p.x0;
   p.begin = lanes.under_way.empty() ? 0 : lanes.under_way.front().first;
   p.end = std::max(lanes.end, p.begin + 1);
+  p.view.empty = !(lanes.end > p.begin);
   set_range(p, shown.range);
   return p;
 }
@@ -593,7 +594,7 @@ void draw_schedule(Context& context) {
   const engine::SimulatedStages stages = stages_of(view.simulation, lanes.schedule);
   const Simulation& simulation = simulation_shown(context, stages);
   if (simulation.lanes.empty())
-    return wrapped("No round was verified so far, so there is nothing to simulate.", theme().dim);
+    return wrapped("No round was verified, so there is nothing to simulate.", theme().dim);
   draw_figures(simulation_figures(simulation, stages));
   draw_picture(context, {simulation.lanes, view.simulated, true});
 }
@@ -651,6 +652,7 @@ const Panel kSchedulePanel{
     .offered = offered,
     .help = "Which branches draft, wait or are being verified, over the wall time of all runs.",
     .marks = kScheduleMarks,
+    .sketch = Sketch::Bars,
     .live = Dock::Foot};
 
 }  // namespace ui

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -61,16 +62,95 @@ void zoom_by_drag(Context& context, TimeRange& range, const Picture& p, float to
     show_range(context, range, p.t_of(from), p.t_of(to));
 }
 
-bool icon(const char* label, const char* help) {
+// The pictures of the playhead's buttons.
+enum class Icon { Start, Play, Pause, End };
+
+// Draws a picture of about 10 x 10 px around a point.
+void draw_icon(Icon icon, ImVec2 centre, ImU32 ink) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float x = centre.x, y = centre.y, half = px(5), bar = px(2.5f);
+  const auto bar_at = [&](float left) {
+    list->AddRectFilled({left, y - half}, {left + bar, y + half}, ink);
+  };
+  switch (icon) {
+    case Icon::Start:
+      bar_at(x - half);
+      list->AddTriangleFilled({x + half, y - half}, {x + half, y + half}, {x - half + bar, y}, ink);
+      break;
+    case Icon::Play:
+      list->AddTriangleFilled({x - half, y - half}, {x + half, y}, {x - half, y + half}, ink);
+      break;
+    case Icon::Pause:
+      bar_at(x - px(4));
+      bar_at(x + px(4) - bar);
+      break;
+    case Icon::End:
+      list->AddTriangleFilled({x - half, y - half}, {x + half - bar, y}, {x - half, y + half}, ink);
+      bar_at(x + half - bar);
+      break;
+  }
+}
+
+// Draws a button with a picture; all have the same size. The words of its label are only for the log of the window.
+bool icon_button(const char* label, Icon icon, const char* help) {
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), px(3)));
-  const bool pressed = ImGui::Button(label);
+  ImGui::PushStyleColor(ImGuiCol_Text, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(3)));
+  const bool pressed = ImGui::Button(label, {px(22), 0});
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(2);
-  if (ImGui::IsItemHovered()) tooltip(help);
+  const ImVec2 min = ImGui::GetItemRectMin(), max = ImGui::GetItemRectMax();
+  const bool hovered = ImGui::IsItemHovered();
+  draw_icon(icon, {std::round((min.x + max.x) / 2), std::round((min.y + max.y) / 2)},
+            colour(hovered ? theme().bright : theme().dim));
+  if (hovered) tooltip(help);
   ImGui::SameLine(0, px(2));
   return pressed;
+}
+
+// Continues the line at `x`, so that the next item does not move when the last one changes its width.
+void continue_at(float x) {
+  ImGui::SameLine(0, 0);
+  ImGui::SetCursorScreenPos({x, ImGui::GetCursorScreenPos().y});
+}
+
+float widest(std::span<const char* const> words) {
+  float width = 0;
+  for (const char* word : words) width = std::max(width, ImGui::CalcTextSize(word).x);
+  return width;
+}
+
+// Draws the choice of the speed of playing, as wide as its longest name needs.
+void speed_choice(Playhead& head) {
+  static constexpr std::array<double, 9> kSpeeds{0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20};
+  static constexpr std::array<const char*, 9> kNames{"0.05x", "0.1x", "0.25x", "0.5x", "1x",
+                                                     "2x",    "5x",   "10x",   "20x"};
+  int speed = static_cast<int>(std::lower_bound(kSpeeds.begin(), kSpeeds.end(), head.speed) -
+                               kSpeeds.begin());
+  speed = std::clamp(speed, 0, 8);
+  const float x = ImGui::GetCursorScreenPos().x;
+  if (quiet_choice("##speed", "", kNames, speed)) head.speed = kSpeeds[speed];
+  if (ImGui::IsItemHovered()) tooltip("the speed of playing");
+  const float padding = px(4), arrow = ImGui::GetFontSize() + 2 * px(3);
+  continue_at(x + widest(kNames) + 2 * padding + arrow + px(8));
+}
+
+// Draws the word that the playhead follows, or a link that makes it follow, in the same room.
+void follow_link(Playhead& head, double end) {
+  static constexpr std::array<const char*, 2> kWords{"following", "follow"};
+  const float x = ImGui::GetCursorScreenPos().x, width = widest(kWords);
+  ImGui::AlignTextToFramePadding();
+  if (head.follows()) {
+    words(kWords[0], theme().bright);
+    if (ImGui::IsItemHovered()) tooltip("The playhead stays at the newest time.");
+  } else {
+    if (link("follow###follow")) head.mode = Playhead::Mode::Follow;
+    if (ImGui::IsItemHovered())
+      tooltip(
+          fmt::format("{} before the end; go there and follow (End)", short_time(end - head.at)));
+  }
+  continue_at(x + width);
+  ImGui::Dummy({0, 0});
 }
 
 }  // namespace
@@ -151,7 +231,7 @@ void handle_mouse(Context& context, TimeRange& range, const Picture& p, float to
 
 void walk_keys(Context& context, TimeRange& range, const Picture& p) {
   if (ImGui::GetIO().WantTextInput || ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt) return;
-  const double dt = ImGui::GetIO().DeltaTime * (ImGui::GetIO().KeyShift ? 3 : 1);
+  const double dt = context.drive.seconds * (ImGui::GetIO().KeyShift ? 3 : 1);
   const double middle = (p.view.t0 + p.view.t1) / 2, wide = p.view.t1 - p.view.t0;
   const DriveKeys& down = context.drive;
   if (down.in) zoom(range, p, middle, std::exp(-2 * dt));
@@ -203,14 +283,19 @@ void draw_ruler(const Picture& p,
                 float bottom,
                 const std::function<void(double)>& scrub) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  for (const double t : ruler_ticks(p.view, px(84))) {
-    const float x = p.x_of(t);
+  const std::vector<double> ticks = ruler_ticks(p.view, px(84));
+  const std::vector<std::string> labels = tick_labels(p.view, ticks);
+  float free_from = p.x0;  // the end of the last label
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    const float x = p.x_of(ticks[i]);
     if (x < p.x0 - 1) continue;
     list->AddLine({x, at.y + px(2)}, {x, bottom}, colour(theme().line));
-    const std::string label = tick_label(p.view, t);
-    const float wide = ImGui::CalcTextSize(label.c_str()).x * px(12) / ImGui::GetFontSize();
-    if (x + px(4) + wide > p.x1 + px(4)) continue;  // the label would be cut
-    list->AddText(nullptr, px(12), {x + px(4), at.y + px(2)}, colour(theme().dim), label.c_str());
+    const float wide = ImGui::CalcTextSize(labels[i].c_str()).x * px(12) / ImGui::GetFontSize();
+    // A label that would be cut or would cover the last one is omitted.
+    if (x + px(4) + wide > p.x1 + px(4) || x + px(4) < free_from) continue;
+    list->AddText(nullptr, px(12), {x + px(4), at.y + px(2)}, colour(theme().dim),
+                  labels[i].c_str());
+    free_from = x + px(4) + wide;
   }
   ImGui::SetCursorScreenPos({p.x0, at.y});
   ImGui::InvisibleButton("ruler", {p.x1 - p.x0, px(kRulerHeight)});
@@ -266,27 +351,16 @@ void draw_waste_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
 void playhead_controls(Context& context) {
   Playhead& head = context.playhead;
   const double end = context.end();
-  if (icon("|<##start", "to the start (Home)")) head.go_to(0, end);
-  if (icon(head.mode == Playhead::Mode::Playing ? "pause##play" : "play##play",
-           "play or pause the view (Space); the engine keeps running"))
+  if (icon_button("|<##start", Icon::Start, "to the start (Home)")) head.go_to(0, end);
+  const bool plays = head.mode == Playhead::Mode::Playing;
+  if (icon_button(plays ? "pause###play" : "play###play", plays ? Icon::Pause : Icon::Play,
+                  plays ? "pause the view (Space); the engine keeps running"
+                        : "play the view (Space); the engine keeps running"))
     head.play_or_pause(end);
-  if (icon(">|##end", "to the end, and follow (End)")) head.mode = Playhead::Mode::Follow;
-  static constexpr std::array<double, 9> kSpeeds{0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20};
-  static constexpr std::array<const char*, 9> kNames{"0.05x", "0.1x", "0.25x", "0.5x", "1x",
-                                                     "2x",    "5x",   "10x",   "20x"};
-  int speed = static_cast<int>(std::lower_bound(kSpeeds.begin(), kSpeeds.end(), head.speed) -
-                               kSpeeds.begin());
-  speed = std::clamp(speed, 0, 8);
-  if (quiet_choice("##speed", "", kNames, speed)) head.speed = kSpeeds[speed];
-  ImGui::SameLine();
-  ImGui::AlignTextToFramePadding();
-  if (head.follows()) {
-    words("follow", theme().bright);
-  } else if (link(
-                 fmt::format("{} before the end - follow (End)###follow", short_time(end - head.at))
-                     .c_str())) {
+  if (icon_button(">|##end", Icon::End, "to the end, and follow (End)"))
     head.mode = Playhead::Mode::Follow;
-  }
+  speed_choice(head);
+  follow_link(head, end);
 }
 
 }  // namespace ui::time_axis

@@ -81,7 +81,7 @@ void draw_range(const TimeRange& range,
                 float bottom,
                 const std::function<std::string(double from, double to)>& words);
 
-/// Draws the controls of the playhead in a panel's head: start, play, end, speed, follow.
+/// Draws the controls of the playhead in a panel's head: start, play, end, speed, follow. Their places do not depend on the playhead.
 void playhead_controls(Context& context);
 
 /// Marks `share`, the share of a slice's rows without a committed token: hatches the end of the slice, half as wide as the share. A narrow slice gets

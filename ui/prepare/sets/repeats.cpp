@@ -43,7 +43,7 @@ std::vector<Figure> figures_of(const RepeatFigures& figures) {
                  "committed tokens / own compute of the steps"),
           figure("ms / step", figures.step_ms, "own compute of the steps / steps"),
           figure("tokens / step", figures.tokens_per_step, "committed tokens / steps"),
-          figure("speedup", figures.speedup,
+          figure("speed-up", figures.speedup,
                  "own compute of plain decoding in the same repeat / own compute"),
           {"machine", load_words(figures),
            "share of processor time that the hypervisor gave to other machines, and load average "

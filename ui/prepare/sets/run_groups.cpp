@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/event/command.h"
 #include "engine/event/timeline/timeline.h"
+#include "ui/prepare/option_labels.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
 
@@ -167,7 +168,7 @@ std::string differing_settings(const engine::Timeline& timeline,
              (its == other->started.options.end() || its->second != value);
     };
     if (std::ranges::any_of(lanes, differs))
-      add(name + " " + value_words(catalog, s.decoder, name, value));
+      add(option_label(s.decoder, name) + " " + value_words(catalog, s.decoder, name, value));
   }
   const auto other_model = [&](const RunRecord* other) { return other->started.model != s.model; };
   if (const engine::ModelLoaded* model = timeline.model(s.model);

@@ -70,6 +70,24 @@ bool is_on(LaneKind lane, const engine::Slice& slice) {
   return slice.end > slice.start;  // a phase that did not occur has no length
 }
 
+// The unit of a ruler's labels.
+struct TickUnit {
+  double size;  // in the unit of the clock
+  const char* name;
+  int least_decimals = 0;
+};
+
+TickUnit tick_unit(const ClockView& view) {
+  if (counts(view.clock)) return {1, ""};
+  if (view.clock == ClockKind::Normalised) return {1, " %"};
+  const double range = view.t1 - view.t0;
+  if (range < 2e3) return {1, " ns"};
+  if (range < 2e5) return {1e3, " us"};
+  if (range < 2e6) return {1e6, " ms", 1};
+  if (range < 2e9) return {1e6, " ms"};
+  return {1e9, " s", 1};
+}
+
 }  // namespace
 
 const char* lane_name(LaneKind kind) {
@@ -194,16 +212,20 @@ std::vector<double> ruler_ticks(const ClockView& view, float min_pixels) {
   return ticks;
 }
 
-std::string tick_label(const ClockView& view, double t) {
-  if (counts(view.clock)) return fmt::format("{:.0f}", t);
-  const double range = view.t1 - view.t0;
-  // Rounding can move a tick slightly below zero.
-  if (std::abs(t) < range * 1e-6) t = 0;
-  if (view.clock == ClockKind::Normalised) return fmt::format("{:.4g} %", t);
-  if (range < 2e5) return fmt::format("{:.0f} us", t / 1e3);
-  if (range < 2e6) return fmt::format("{:.1f} ms", t / 1e6);
-  if (range < 2e9) return fmt::format("{:.0f} ms", t / 1e6);
-  return fmt::format("{:.1f} s", t / 1e9);
+std::vector<std::string> tick_labels(const ClockView& view, std::span<const double> ticks) {
+  std::vector<std::string> labels;
+  if (view.empty) return std::vector<std::string>(ticks.size());
+  const TickUnit unit = tick_unit(view);
+  const double apart = ticks.size() > 1 ? ticks[1] - ticks[0] : view.t1 - view.t0;
+  // The decimals that a distance of 1, 2 or 5 times a power of ten needs; the summand absorbs rounding.
+  const auto needed = static_cast<int>(std::ceil(-std::log10(apart / unit.size) - 1e-6));
+  const int n_decimals = std::clamp(needed, unit.least_decimals, 12);
+  for (double t : ticks) {
+    // Rounding can move a tick slightly below zero.
+    if (std::abs(t) < apart * 1e-6) t = 0;
+    labels.push_back(fmt::format("{:.{}f}{}", t / unit.size, n_decimals, unit.name));
+  }
+  return labels;
 }
 
 std::string length_words(ClockKind clock, double length) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,7 @@ struct ClockView {
   double wall_origin = 0;
   double t0 = 0, t1 = 1;  // visible range, on the clock
   float width = 1000;     // width of the view, pixels
+  bool empty = false;     // nothing is on the axis, so its ruler has no labels
 };
 
 /// Returns the blocks of a lane between view.t0 and view.t1, oldest first: at most two per three pixels, or 64 if that is more.
@@ -68,8 +70,10 @@ std::vector<float> overview(
 double closest_range(ClockKind clock);
 /// Returns the times of the ruler's ticks in the visible range. Their distance is 1, 2 or 5 times a power of ten and at least `min_pixels`.
 std::vector<double> ruler_ticks(const ClockView& view, float min_pixels);
-/// Returns the label of a tick: "250 ms", "12 us", "40", "7.5 %".
-std::string tick_label(const ClockView& view, double t);
+/// Returns the labels of the ruler's ticks: "250 ms", "12.5 us", "40", "7.5 %". Each has the decimals that tell it from its neighbours.
+/// @param ticks  the result of ruler_ticks()
+/// @return       one label per tick; all are empty if the axis is
+std::vector<std::string> tick_labels(const ClockView& view, std::span<const double> ticks);
 /// Returns a length of the clock in words: "12.5 ms", "40 steps".
 std::string length_words(ClockKind clock, double length);
 

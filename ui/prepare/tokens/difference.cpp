@@ -6,6 +6,7 @@
 
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/numbers.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/time/run_times.h"
 
 namespace ui {
@@ -61,7 +62,7 @@ LaneFigures lane_figures(const Numbers& numbers,
   const StepSums& sums = times.sums(n_steps);
   LaneFigures lane;
   lane.letter = std::string(1, static_cast<char>('A' + run.started.lane % 26));
-  lane.decoder = run.started.decoder;
+  lane.decoder = short_name(run.started.decoder);
   const auto verified = static_cast<double>(sums.accepted + sums.rejected);
   std::string difference = "-";
   if (run.agreement)

@@ -28,7 +28,7 @@ struct DifferenceRow {
 inline constexpr std::array<DifferenceRow, 10> kDifferenceRows{{
     {"tokens / s", "committed tokens / own compute of the steps"},
     {"tokens / step", "committed tokens / steps, bonus tokens included"},
-    {"speedup", "own compute of plain decoding / own compute of the lane, in the same session"},
+    {"speed-up", "own compute of plain decoding / own compute of the lane, in the same session"},
     {"step, median", "median of the own compute per step"},
     {"rows / step", "rows computed / steps"},
     {"accepted", "accepted / (accepted + rejected)"},
@@ -41,8 +41,8 @@ inline constexpr std::array<DifferenceRow, 10> kDifferenceRows{{
 
 /// The figures of a lane.
 struct LaneFigures {
-  std::string letter;  // the lane's letter: "A"
-  std::string decoder;
+  std::string letter;   // the lane's letter: "A"
+  std::string decoder;  // its short name, or the name that the user gave to the run
   std::array<std::string, kDifferenceRows.size()> values;
 };
 
