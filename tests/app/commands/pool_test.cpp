@@ -53,8 +53,9 @@ TEST_F(CliPool, a_file_that_is_not_read_is_refused) {
   std::ofstream("pool.txt") << "Anna";
   const Outcome unused = run(std::string("generate --decoder ar --pool pool.txt") + kPrompt);
   EXPECT_EQ(unused.code, 2);
-  EXPECT_NE(unused.err.find("--pool pool.txt: not used by ar; used by lookahead and suffix"),
-            std::string::npos)
+  EXPECT_NE(
+      unused.err.find("--pool pool.txt: not used by ar; used by lookahead, suffix and chimera"),
+      std::string::npos)
       << unused.err;
   const Outcome missing = run(std::string("generate --decoder suffix --pool none.txt") + kPrompt);
   EXPECT_EQ(missing.code, 3) << missing.err;
@@ -86,6 +87,28 @@ TEST_F(CliPool, prompts_copy_from_the_texts_before_them) {
   };
   EXPECT_GT(steps("1"), 0);
   EXPECT_EQ(steps("1"), steps("3"));
+}
+
+TEST_F(CliPool, chimera_keeps_and_fills_its_cache_of_k_grams) {
+  {
+    std::ofstream file("twice.jsonl");
+    for (int i = 0; i < 2; i++)
+      file << R"({"prompt": "Anna has 4 cups."})"
+           << "\n";
+  }
+  const std::string command =
+      "generate --decoder chimera --prompt-file twice.jsonl --max-tokens 24 --set tree=rows8";
+  const auto hits = [](const json& run) { return run["metrics"]["gram_hits"].get<int>(); };
+  const json fresh = document(command), kept = document(command + " --set keep=true");
+  EXPECT_EQ(hits(fresh[1]), hits(fresh[0]));
+  EXPECT_EQ(hits(kept[0]), hits(fresh[0]));
+  EXPECT_GT(hits(kept[1]), hits(kept[0]));
+  const std::string text = fresh[0]["text"];
+  std::ofstream("pool.txt") << "Anna has 4 cups." << text;
+  const json filled = document(command + " --pool pool.txt");
+  EXPECT_GT(hits(filled[0]), hits(fresh[0]));
+  for (const json* runs : {&kept, &filled})
+    for (const json& run : *runs) EXPECT_EQ(run["text"], text);
 }
 
 }  // namespace
