@@ -42,22 +42,22 @@ picture() {
     compare)  # the race that scripts/run.sh opens; scripts/get_model.sh smollm2 downloads the model
       in_window --screen compare --screenshot "$pictures/compare.png" --model SmolLM2-135M-Instruct.Q4_1 ;;
     ar) page ar text - --prompt "$arithmetic" ;;
-    jacobi) page jacobi trajectory - --max-tokens 16 --prompt "$arithmetic" ;;
+    jacobi) page jacobi trajectory - --set block=8 --max-tokens 16 --prompt "$arithmetic" ;;
     lookahead) page lookahead trajectory 14 --set window=5 --set ngram_size=4 --prompt "$arithmetic" ;;
     prompt-lookup) page prompt-lookup pool - --prompt "$arithmetic" ;;
     suffix) page suffix pool - --prompt "$arithmetic" ;;
     fastcot) page fastcot text - --set stop=bound --set bound=12 --prompt "$choice" ;;
     speculative)
-      page speculative distributions 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
+      page speculative distributions 8 --set gamma=4 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
     thoughts) panel_of thoughts thoughts - reason tot --count 1 ;;  # the sample of docs/reason_tot.md
     seed)  # an enlarged draft, slow enough to be visible beside the target
       "$program" model scale demo-draft "$work/slow-draft" --scale 16x1 >/dev/null
       panel_of seed schedule - reason cot --task kb --count 3 --max-tokens 16 --scale 4x2 --draft-scale 1x1 --draft "$work/slow-draft" \
         --decoder seed --set branches=3 --set overlap=always --set k_config=1,1,1 ;;
     mcsd) page mcsd tree 11 --set k_config=2,2,2 --prompt "$arithmetic" ;;
-    medusa) page medusa tree 12 --prompt "$arithmetic" ;;
-    chimera) page chimera tree 2 --prompt "$arithmetic" ;;
-    cllm) panel_of cllm trajectory - generate --model demo-cllm --decoder jacobi --max-tokens 32 --prompt "$arithmetic" ;;
+    medusa) page medusa tree 12 --set tree=rows16 --prompt "$arithmetic" ;;
+    chimera) page chimera tree 2 --set tree=rows16 --prompt "$arithmetic" ;;
+    cllm) panel_of cllm trajectory - generate --model demo-cllm --decoder jacobi --set block=16 --max-tokens 32 --prompt "$arithmetic" ;;
     window)
       "$here/scripts/build.sh" tests --target ui_test >&2
       DECOSCOPE_PICTURES=$pictures/window "$here/build/tests/bin/ui_test" --gtest_filter='FeaturePictures.*' --gtest_brief=1 >&2 ;;
