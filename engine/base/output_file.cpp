@@ -66,6 +66,13 @@ void write_whole_file(const std::string& path, std::string_view bytes) {
   file.finish();
 }
 
+std::string write_new_file(const std::string& path, std::string_view bytes) {
+  OutputFile file(path, {}, OutputFile::IfExists::NewName);
+  file.write(bytes);
+  file.finish();
+  return file.path();
+}
+
 void check_can_be_written(const std::string& path) {
   const OutputFile begun(path);
 }

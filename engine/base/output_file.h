@@ -56,6 +56,11 @@ class OutputFile {
 /// @throws Error(Resources)  as OutputFile()
 void write_whole_file(const std::string& path, std::string_view bytes);
 
+/// Writes a file under the first free name of numbered().
+/// @return  that name
+/// @throws Error(Resources)  as OutputFile()
+std::string write_new_file(const std::string& path, std::string_view bytes);
+
 /// Checks that a file of this name can be begun, so that a command fails before it computes. An
 /// existing file stays.
 /// @throws Error(Resources)  as OutputFile()

@@ -44,16 +44,6 @@ void create_folder_of(const std::string& path) {
   if (!folder.empty()) fs::create_directories(folder, ignored);
 }
 
-// Writes a file under the first free name.
-// @return that name
-std::string write_new_file(const std::string& path, std::string_view text) {
-  create_folder_of(path);
-  engine::OutputFile file(path, {}, engine::OutputFile::IfExists::NewName);
-  file.write(text);
-  file.finish();
-  return file.path();
-}
-
 // Makes a text and writes it to a file, unless the user cancels.
 // @param text_of  makes the text; calls its argument before each run
 std::string export_text(const engine::Timeline& timeline,
@@ -69,7 +59,8 @@ std::string export_text(const engine::Timeline& timeline,
   try {
     const std::string text = text_of(before_each);
     before_each();
-    return "Wrote " + write_new_file(path, text) + ".";
+    create_folder_of(path);
+    return "Wrote " + engine::write_new_file(path, text) + ".";
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -149,8 +140,9 @@ std::string export_trace(const engine::Timeline& timeline,
 std::string export_page(const engine::Timeline& timeline, const std::string& path) {
   try {
     const engine::HtmlPage page = engine::html_page(timeline);
+    create_folder_of(path);
     return "Wrote " +
-           write_new_file(fs::path(path).replace_extension(".html").string(), page.text) +
+           engine::write_new_file(fs::path(path).replace_extension(".html").string(), page.text) +
            (page.has_proposals ? "."
                                : ", without proposals, which would make it larger than 5 MB.");
   } catch (const std::exception& error) {

@@ -25,15 +25,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kTables = ".csv";
 
-/// Writes a file under the first free name.
-/// @return  that name
-std::string write_new_file(const std::string& path, std::string_view text) {
-  engine::OutputFile file(path, {}, engine::OutputFile::IfExists::NewName);
-  file.write(text);
-  file.finish();
-  return file.path();
-}
-
 /// Collects the token ids of the events pushed.
 class UsedTokens : public engine::EventSink {
  public:
@@ -166,14 +157,15 @@ TraceAnswer trace_convert(const std::string& from,
     files = engine::write_tables(opened.timeline, to.substr(0, to.size() - kTables.size()),
                                  options.csv, before_each);
   } else if (to.ends_with(".txt")) {
-    files = {write_new_file(to, engine::describe(opened.timeline, before_each_run))};
+    files = {engine::write_new_file(to, engine::describe(opened.timeline, before_each_run))};
   } else if (to.ends_with(".md")) {
-    files = {write_new_file(to, engine::markdown_report(opened.timeline, {}, before_each_run))};
+    files = {
+        engine::write_new_file(to, engine::markdown_report(opened.timeline, {}, before_each_run))};
   } else if (to.ends_with(".html")) {
     const engine::HtmlPage page = engine::html_page(opened.timeline, {}, before_each_run);
     if (!page.has_proposals)
       notices.emplace_back("the page has no proposals, which would make it larger than 5 MB");
-    files = {write_new_file(to, page.text)};
+    files = {engine::write_new_file(to, page.text)};
   } else {
     files = {repaired(from, to, options.used_tokens_only, options.stop)};
   }

@@ -87,11 +87,11 @@ TEST(FontFile, refuses_truncated_and_altered_copies) {
     without.replace(at, 4, "none");
     EXPECT_THAT(why_not_font(folder.write("without.ttf", without)), Not(IsEmpty())) << table;
   }
-  // Any other change is accepted or refused, and nothing outside the file is read.
+  // Any other change is accepted or refused, whatever offsets and lengths it leads to.
   for (std::size_t at = 0; at < 512; ++at) {
     std::string altered = own;
     altered[at] = static_cast<char>(altered[at] ^ 0xFF);
-    why_not_font(folder.write("altered.ttf", altered));
+    EXPECT_NO_THROW(why_not_font(folder.write("altered.ttf", altered))) << at;
   }
 }
 
