@@ -128,9 +128,12 @@ std::vector<Caption> captions_of(const engine::Timeline& timeline,
                                           "compute; plain decoding computes one token a step."
                                         : "One lane answers."},
                    -1});
-  if (same)
-    found.push_back(
-        {{end + std::max(least_gap, 1.0), "All texts are the same, token for token."}, -1});
+  if (same) {
+    Candidate& last = found.emplace_back();
+    last.caption.at = end + std::max(least_gap, 1.0);
+    last.caption.text = "All texts are the same, token for token.";
+    last.importance = -1;
+  }
   std::ranges::stable_sort(found, {}, &Candidate::importance);
   std::vector<Caption> kept;
   for (Candidate& one : found) {
