@@ -36,7 +36,7 @@ STATED = [
      "`seed` decodes three texts at once here; docs/results.md has its gain over its own base. Their times leave out the last answer "
      "of each search."),
     ("Medusa",
-     "above 2.2x with the target untouched (Cai et al. 2024, Medusa-1, 7B, 64 rows); top-1 of heads 1 and 2, free-running: 52 and 29 % "
+     "above 2.2x with the target untouched (Cai et al. 2024, Medusa-1, 64 rows); top-1 of heads 1 and 2, free-running: 52 and 29 % "
      "(heads 0 and 1 in Chimera's Table 5)",
      ["medusa"],
      "Their tree has 64 rows, ours as many as pay off on this machine. Our texts are more predictable, so heads are right more often; "

@@ -8,7 +8,7 @@
 //             (guess/successor_choice.h)
 //   differs   the prompt fills the table before the first step (prompt); lists of pairs of tokens are looked up
 //             before those of tokens (pairs); if a token occurs in several rows of a step, the accepted row's
-//             list is kept (the paper leaves the order open); the trees are small ones, grown for a number of
+//             list is kept (the published program writes repeated tokens in undefined order); the trees are small ones, grown for a number of
 //             rows; no guesses follow an end token
 #pragma once
 

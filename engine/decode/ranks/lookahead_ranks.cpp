@@ -72,7 +72,7 @@ void follow(LanguageModel& target,
 std::map<std::string, std::int64_t> counts_of(const LookaheadRankTotals& totals) {
   std::map<std::string, std::int64_t> counts{{"rows_again", totals.n_again},
                                              {"won_elsewhere", totals.n_won_elsewhere},
-                                             {"told_numbers", totals.n_sent}};
+                                             {"exchanged_numbers", totals.n_sent}};
   for (std::size_t rank = 0; rank < totals.n_rows.size(); rank++)
     counts[fmt::format("rank_rows_{}", rank)] = totals.n_rows[rank];
   return counts;

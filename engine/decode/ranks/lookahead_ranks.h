@@ -86,7 +86,7 @@ class LookaheadRanks final : public LaneModel {
   Sequence detach(Sequence sequence) override;
   /// rank_rows_0, rank_rows_1, ...: rows that each rank computed; rows_again: the rows computed
   /// again for tokens that another rank accepted; won_elsewhere: steps whose longest match was not
-  /// rank 0's; told_numbers: numbers that the ranks exchanged.
+  /// rank 0's; exchanged_numbers: numbers that the ranks exchanged.
   std::map<std::string, std::int64_t> counts() const override;
   /// ranks; exchange_ms: rank 0's time in the exchange, including waits for slower ranks;
   /// longest_rank_ms: sum of each step's longest forward.

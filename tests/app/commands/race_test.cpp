@@ -504,7 +504,7 @@ TEST_F(CliRace, processes_of_mpirun_give_the_tokens_and_steps_of_one) {
         EXPECT_TRUE(all[i]["identical_to_ar"].get<bool>());
         EXPECT_EQ(all[i]["metrics"]["ranks"], std::stoi(n));
         EXPECT_GT(all[i]["metrics"]["rank_rows_1"], 0);
-        EXPECT_GT(all[i]["metrics"]["told_numbers"], 0);
+        EXPECT_GT(all[i]["metrics"]["exchanged_numbers"], 0);
       }
       EXPECT_EQ(run("trace info " + record).code, 0);
     }

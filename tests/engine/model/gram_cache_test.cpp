@@ -1,4 +1,4 @@
-// The cache of encoded k-grams: what it finds, and what it drops.
+// The cache of encoded k-grams: entries that it finds and drops.
 #include <vector>
 
 #include <gtest/gtest.h>

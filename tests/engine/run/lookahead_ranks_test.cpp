@@ -278,8 +278,8 @@ TEST(LookaheadRanks, compute_fewer_rows_and_exchange_few_numbers) {
   EXPECT_EQ(outcome.metrics.at("ranks"), 3);
   // Numbers per step: 1 starts it, 5 hold the prediction, 5 per rank describe its match, at most 4
   // * 6 hold the matched rows, and 18 the fifteen new cells of the window.
-  EXPECT_LE(outcome.counts.at("told_numbers"), outcome.n_steps * (1 + 5 + 3 * 5 + 4 * 6 + 18));
-  EXPECT_GE(outcome.counts.at("told_numbers"), outcome.n_steps * (1 + 5 + 3 * 5));
+  EXPECT_LE(outcome.counts.at("exchanged_numbers"), outcome.n_steps * (1 + 5 + 3 * 5 + 4 * 6 + 18));
+  EXPECT_GE(outcome.counts.at("exchanged_numbers"), outcome.n_steps * (1 + 5 + 3 * 5));
 }
 
 /// Hooks into every rank: a wrapper of its exchange that may alter messages, and a call after each
