@@ -124,6 +124,9 @@ struct SizeDecision {
   float ms = 0;        // expected time of the step
   float plain_ms = 0;  // expected time of a plain step
   bool probe = false;  // chosen to learn from it
+
+  /// True if the decoder chose the size.
+  bool is_chosen() const { return size >= 0 && plain_ms > 0; }
 };
 
 /// Where a decoder that copies found the token of a row (prompt-lookup, suffix).

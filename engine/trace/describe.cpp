@@ -74,7 +74,7 @@ std::string written_by(const Timeline& timeline, const RunRecord& run) {
 
 std::string ending_of(const RunRecord& run) {
   if (run.failed) return "Failed: " + printable(run.failed->message) + ".\n";
-  if (run.finished && run.finished->stop_reason == "stopped") return "Cancelled.\n";
+  if (run.was_stopped()) return "Cancelled.\n";
   if (run.finished) return "Ended by " + ended_by(*run.finished) + ".\n";
   if (run.steps.empty()) return "No step yet.\n";
   const StepHead last = run.steps.head(run.steps.size() - 1);

@@ -395,6 +395,23 @@ TEST(Counters, count_rows_tokens_cache_and_pool) {
   }
 }
 
+TEST(Counters, choices_of_the_decoder_are_a_counter) {
+  std::vector<engine::Event> events = streams::one_run("prompt-lookup");
+  for (engine::Event& event : events)
+    if (auto* drafted = std::get_if<engine::Drafted>(&event); drafted && drafted->step >= 2)
+      drafted->decision = {.size = drafted->step % 5, .tokens = 1.5f, .ms = 5, .plain_ms = 4};
+  const auto timeline = timeline_of(events);
+  const engine::RunRecord& run = *timeline.run(1);
+  RunCounters counters;
+  extend(counters, run);
+  ASSERT_GT(counters.choice.size(), 5u);
+  for (std::size_t i = 0; i < counters.choice.size(); ++i)
+    EXPECT_EQ(counters.of(LaneKind::Choice).at(i), i < 2 ? 0 : static_cast<float>(i % 5));
+  ui::RunTimes times;
+  extend(times, run);
+  EXPECT_EQ(times.total.chosen, static_cast<std::int64_t>(times.steps.size()) - 2);
+}
+
 TEST(Arrows, follow_a_guess_from_proposal_to_commit) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);

@@ -321,12 +321,8 @@ std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, Step
 
 namespace {
 
-bool has_size(const engine::StepRecord& step) {
-  return step.has_drafted && step.drafted.decision.size >= 0 && step.drafted.decision.plain_ms > 0;
-}
-
 void add_size(TallyCounts& tally, const engine::StepRecord& step) {
-  if (!has_size(step) || !step.complete) return;
+  if (!step.drafted.decision.is_chosen() || !step.complete) return;
   const engine::SizeDecision& chosen = step.drafted.decision;
   const engine::StepEnded& e = step.ended;
   SizeTally& of = tally.by_size[chosen.size];
@@ -367,7 +363,8 @@ std::vector<engine::StepId> steps_of_size(const engine::RunRecord& run,
   for (std::size_t i = range.first; i < range.end; ++i) {
     const engine::StepRecord step = run.steps[i];
     const int size = step.drafted.decision.size;
-    if (has_size(step) && size >= smallest && size <= largest) steps.push_back(step.begun.step);
+    if (step.drafted.decision.is_chosen() && size >= smallest && size <= largest)
+      steps.push_back(step.begun.step);
   }
   return steps;
 }

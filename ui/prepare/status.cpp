@@ -205,10 +205,6 @@ std::string race_words(double at, std::size_t n_done, std::size_t n_stopped, std
   return text;
 }
 
-bool was_stopped(const engine::RunRecord& run) {
-  return run.finished && run.finished->stop_reason == "stopped";
-}
-
 Status agreement_of(const engine::RunRecord* run) {
   if (!run || run->started.decoder == "ar" || !run->agreement) return {};
   if (run->agreement->first_difference < 0) return {Level::Good, "same as plain decoding"};

@@ -79,8 +79,6 @@ std::string title_in_lists(const std::string& decoder, const std::string& title)
 /// @param n_done     number of lanes whose answer has ended by then
 /// @param n_stopped  number of lanes that the user has stopped by then
 std::string race_words(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes);
-/// Returns true if the user stopped the run before its answer ended.
-bool was_stopped(const engine::RunRecord& run);
 /// Returns the result of the comparison with plain decoding: "same as plain decoding"; empty without a comparison.
 Status agreement_of(const engine::RunRecord* run);
 

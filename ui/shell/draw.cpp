@@ -375,7 +375,7 @@ void Shell::draw_state(Context& c) {
     std::size_t n_done = 0, n_stopped = 0;
     for (const engine::RunRecord* lane : lanes)
       if (lane->over() && c.times(*lane).end_compute() <= at)
-        ++(was_stopped(*lane) ? n_stopped : n_done);
+        ++(lane->was_stopped() ? n_stopped : n_done);
     status.text = race_words(at, n_done, n_stopped, lanes.size());
   }
   if (status.level == Status::Level::Bad) status.text = "failed";

@@ -198,7 +198,7 @@ StepHead take_head(Unpacker& from) {
   from.event(head.ended, base_of(head.begun));
   for (int* n : {&head.n_proposed, &head.n_accepted, &head.n_rejected, &head.n_unused, &head.n_rows,
                  &head.first_pos, &head.n_tokens, &head.n_bonus, &head.n_pool_hits,
-                 &head.n_pool_added, &head.n_blocks}) {
+                 &head.n_pool_added, &head.n_blocks, &head.chosen}) {
     *n = from.count();
   }
   return head;
@@ -215,7 +215,7 @@ void pack_structure(const StepRecord& step, std::string& bytes) {
   to.event(step.ended, base, false);
   for (const int n : {head.n_proposed, head.n_accepted, head.n_rejected, head.n_unused, head.n_rows,
                       head.first_pos, head.n_tokens, head.n_bonus, head.n_pool_hits,
-                      head.n_pool_added, head.n_blocks}) {
+                      head.n_pool_added, head.n_blocks, head.chosen}) {
     to.put(static_cast<std::uint64_t>(std::max(n, 0)));
   }
   if (step.has_drafted) to.event(step.drafted, base, false);

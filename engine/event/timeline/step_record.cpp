@@ -19,6 +19,9 @@ StepHead head_of(const StepRecord& step) {
                 .n_tokens = static_cast<int>(c.tokens.size()),
                 .n_pool_added = step.pool ? static_cast<int>(step.pool->added.size()) : 0,
                 .n_blocks = static_cast<int>(step.blocks.size()),
+                .chosen = step.has_drafted && step.drafted.decision.is_chosen()
+                              ? step.drafted.decision.size + 1
+                              : 0,
                 .has_drafted = step.has_drafted,
                 .has_verified = step.has_verified,
                 .has_committed = step.has_committed,

@@ -33,6 +33,7 @@ struct StepHead {
   int n_pool_hits = 0;              // committed guesses of the n-gram pool or of prompt lookup
   int n_pool_added = 0;             // n-grams
   int n_blocks = 0;                 // block states
+  int chosen = 0;  // 1 + the size that the decoder chose (SizeDecision); 0: it chose none
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
   bool tried_guesses = false;  // the tree has guessed rows
   bool has_pool = false;

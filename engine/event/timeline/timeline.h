@@ -67,6 +67,8 @@ struct RunRecord {
   RunId id() const { return started.run; }
   /// True if the run ended or failed.
   bool over() const { return finished || failed; }
+  /// True if the user stopped the run before its answer ended.
+  bool was_stopped() const { return finished && finished->stop_reason == "stopped"; }
   /// Position of the first generated token, from the sequence's start.
   int first_generated() const { return static_cast<int>(started.prompt_tokens.size()); }
   /// True for a token of the prompt that an earlier run guessed without verification.

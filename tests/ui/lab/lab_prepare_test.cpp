@@ -403,6 +403,30 @@ TEST(LabDecisions, curves_have_expected_and_measured_values) {
   EXPECT_THAT(all.ms[0].y, ElementsAre(11));
   EXPECT_THAT(all.ms[1].y, ElementsAre(13));
   EXPECT_THAT(all.ms[2].y, ElementsAre(9));
+
+  const engine::RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(run.steps.head(0).chosen, 0);
+  EXPECT_EQ(run.steps.head(1).chosen, 1 + 3);
+  EXPECT_EQ(ui::choice_words(run, 0, 1), "the size was given");
+  EXPECT_EQ(ui::choice_words(run, 1, 2),
+            "size 3\nexpected 2.50 tokens in 11 ms, came 2 in 13 ms; a plain step 9 ms");
+  EXPECT_EQ(ui::choice_words(run, 0, 2), ui::choice_words(run, 1, 2));
+}
+
+TEST(LabDecisions, words_of_several_choices_are_means) {
+  Session s;
+  s.begin(1, "prompt-lookup");
+  engine::Drafted drafted;
+  drafted.decision = {.size = 4, .tokens = 3, .ms = 10, .plain_ms = 9, .probe = true};
+  s.step(1, 0, {{2, 0}}, {2, 3}, {.forward = 12 * kMs}, drafted);
+  drafted.decision = {.size = 0, .tokens = 1, .ms = 9, .plain_ms = 9};
+  s.step(1, 1, {}, {1}, {.forward = 8 * kMs}, drafted);
+  const engine::Timeline timeline = timeline_of(s.events);
+  const engine::RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(ui::choice_words(run, 0, 2),
+            "mean of 2 choices: size 2.0, 1 of them to learn from\nexpected 2.00 tokens in 9.5 ms, "
+            "came 1.5 in 10 ms; a plain step 9 ms");
+  EXPECT_THAT(ui::choice_words(run, 1, 2), testing::StartsWith("no guesses: plain decoding\n"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ std::string result_of(const engine::RunRecord& run) {
   const double speed = run.tokens_per_second();
   const std::string tokens = speed > 0 ? short_number(speed) + " tok/s" : "-";
   if (!run.finished) return "live " + tokens;
-  return run.finished->stop_reason == "stopped" ? "stopped " + tokens : tokens;
+  return run.was_stopped() ? "stopped " + tokens : tokens;
 }
 
 // Returns the hash of the weights; it tells apart two models with the same name.

@@ -9,6 +9,7 @@
 #include "ui/files/notes.h"
 #include "ui/panels/time/gantt_picture.h"
 #include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/lab/decisions.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/counters.h"
 #include "ui/prepare/time/flow_arrows.h"
@@ -77,6 +78,7 @@ void add_lanes(Context& context,
   add(LaneKind::Tokens);
   add(LaneKind::Cache);
   if (total.pool_added > 0) add(LaneKind::PoolSize);
+  if (total.chosen > 0) add(LaneKind::Choice);
 }
 
 Rgb slice_colour(LaneKind lane, engine::SliceKind kind) {
@@ -309,7 +311,7 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
   if (times.steps.empty() || row.key.kind != LaneKind::Target || !row.run->finished) return;
   const float x = p.x_of(end_on(p.view.clock, times, times.steps.size() - 1, p.view.wall_origin));
   list->AddLine({x, row.y}, {x, row.y + row.height - px(3)}, colour(theme().text), px(1.5f));
-  if (!row.collapsed) draw_end_word(was_stopped(*row.run) ? "stopped" : "done", row, x, p);
+  if (!row.collapsed) draw_end_word(row.run->was_stopped() ? "stopped" : "done", row, x, p);
 }
 
 // Draws a counter. A column reaches from the lowest to the highest value of its steps.
@@ -333,15 +335,19 @@ void draw_counter(Context& context, const Row& row, const Picture& p) {
     list->AddRectFilled({x0, y0 - px(0.75f)}, {x1, std::max(y0 + px(0.75f), y1)}, edge);
     if (!hovered || mouse < x0 || mouse >= x1) continue;
     const engine::StepId first = times.steps[column.first].step;
-    if (column.last - column.first == 1) {
+    const bool one = column.last - column.first == 1;
+    if (one) {
       const Place place{row.run->id(), first, -1, -1};
       context.selection.hover(place);
       if (time_axis::clicked_with(ImGuiMouseButton_Left)) context.click(place);
-      tooltip(fmt::format("{}\nstep {}: {:.0f}", counter_words(row.key.kind), first, high));
-    } else {
-      tooltip(fmt::format("{}\nsteps {} to {}: {:.0f} to {:.0f}", counter_words(row.key.kind),
-                          first, times.steps[column.last - 1].step, low, high));
     }
+    std::string words =
+        one ? fmt::format("{}\nstep {}: {:.0f}", counter_words(row.key.kind), first, high)
+            : fmt::format("{}\nsteps {} to {}: {:.0f} to {:.0f}", counter_words(row.key.kind),
+                          first, times.steps[column.last - 1].step, low, high);
+    if (row.key.kind == LaneKind::Choice)
+      words += "\n" + choice_words(*row.run, column.first, column.last);
+    tooltip(words);
   }
 }
 

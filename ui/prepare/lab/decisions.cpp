@@ -1,12 +1,17 @@
 #include "ui/prepare/lab/decisions.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "engine/event/timeline/timeline.h"
 
 namespace ui {
 namespace {
 
-bool is_chosen(const engine::StepRecord& step) {
-  return step.has_drafted && step.drafted.decision.size >= 0 && step.drafted.decision.plain_ms > 0;
+double ms_of(const engine::StepRecord& step) {
+  const engine::StepEnded& e = step.ended;
+  return static_cast<double>(e.propose + e.forward + e.verify + e.commit) * 1e-6;
 }
 
 void push(Curve& curve, double x, double y) {
@@ -21,18 +26,48 @@ Decisions decisions_of(const engine::RunRecord& run) {
                 .ms = {{"expected ms", {}, {}}, {"measured", {}, {}}, {"plain step", {}, {}}},
                 .size = {{"chosen size", {}, {}}}};
   for (const engine::StepRecord& step : run.steps) {
-    if (!is_chosen(step) || !step.complete) continue;
+    if (!step.drafted.decision.is_chosen() || !step.complete) continue;
     const engine::SizeDecision& chosen = step.drafted.decision;
-    const engine::StepEnded& e = step.ended;
     const double x = step.begun.step;
     push(all.tokens[0], x, chosen.tokens);
     push(all.tokens[1], x, static_cast<double>(step.committed.tokens.size()));
     push(all.ms[0], x, chosen.ms);
-    push(all.ms[1], x, static_cast<double>(e.propose + e.forward + e.verify + e.commit) * 1e-6);
+    push(all.ms[1], x, ms_of(step));
     push(all.ms[2], x, chosen.plain_ms);
     push(all.size[0], x, chosen.size);
   }
   return all;
+}
+
+std::string choice_words(const engine::RunRecord& run, std::size_t first, std::size_t last) {
+  constexpr std::size_t kMost = 2000;  // steps that are read for a tooltip
+  int n = 0, n_probes = 0;
+  double size = 0, expected_tokens = 0, tokens = 0, expected_ms = 0, ms = 0, plain_ms = 0;
+  for (std::size_t i = first; i < std::min({last, run.steps.size(), first + kMost}); ++i) {
+    const engine::StepRecord step = run.steps[i];
+    const engine::SizeDecision& chosen = step.drafted.decision;
+    if (!chosen.is_chosen() || !step.complete) continue;
+    ++n;
+    n_probes += chosen.probe;
+    size += chosen.size;
+    expected_tokens += chosen.tokens;
+    tokens += static_cast<double>(step.committed.tokens.size());
+    expected_ms += chosen.ms;
+    ms += ms_of(step);
+    plain_ms += chosen.plain_ms;
+  }
+  if (n == 0) return "the size was given";
+  const auto mean = [n](double sum) { return sum / n; };
+  std::string text = n == 1 && size == 0 ? "no guesses: plain decoding"
+                     : n == 1            ? fmt::format("size {:.0f}", size)
+                              : fmt::format("mean of {} choices: size {:.1f}", n, mean(size));
+  if (n_probes > 0)
+    text += n == 1 ? ", to learn from it" : fmt::format(", {} of them to learn from", n_probes);
+  return text + fmt::format(
+                    "\nexpected {:.2f} tokens in {:.3g} ms, came {:.3g} in {:.3g} ms; a plain step "
+                    "{:.3g} ms",
+                    mean(expected_tokens), mean(expected_ms), mean(tokens), mean(ms),
+                    mean(plain_ms));
 }
 
 }  // namespace ui

@@ -139,7 +139,7 @@ std::vector<PromptResult> prompt_results(const engine::Timeline& timeline,
                       .decoder = s.decoder});
       speedups.emplace_back();
     }
-    if (!run.finished || run.failed || was_stopped(run)) continue;
+    if (!run.finished || run.failed || run.was_stopped()) continue;
     add(rows[at->second], run);
     if (const auto speedup = speedup_of(timeline, run, known))
       speedups[at->second].push_back(*speedup);

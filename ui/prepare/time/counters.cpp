@@ -47,6 +47,7 @@ const Extremes& RunCounters::of(LaneKind counter) const {
   return counter == LaneKind::Rows     ? rows
          : counter == LaneKind::Tokens ? tokens
          : counter == LaneKind::Cache  ? cache
+         : counter == LaneKind::Choice ? choice
                                        : pool;
 }
 
@@ -58,6 +59,7 @@ void extend(RunCounters& counters, const engine::RunRecord& run) {
     counters.rows.push(static_cast<float>(std::max(step.begun.n_rows, step.n_rows)));
     counters.tokens.push(static_cast<float>(step.n_tokens));
     counters.cache.push(static_cast<float>(step.ended.kv_len));
+    counters.choice.push(static_cast<float>(std::max(0, step.chosen - 1)));
     // Only steps that change the pool report its size.
     const float before = i > 0 ? counters.pool.at(i - 1) : 0;
     counters.pool.push(step.has_pool ? static_cast<float>(run.steps[i].pool->n_ngrams) : before);
@@ -68,7 +70,9 @@ const char* counter_words(LaneKind counter) {
   return counter == LaneKind::Rows     ? "rows computed by the target in the step"
          : counter == LaneKind::Tokens ? "tokens committed by the step"
          : counter == LaneKind::Cache  ? "positions in the KV cache after the step"
-                                       : "n-grams in the pool after the step";
+         : counter == LaneKind::Choice
+             ? "the size that the decoder chose for the step; 0: no guesses, plain decoding"
+             : "n-grams in the pool after the step";
 }
 
 }  // namespace ui

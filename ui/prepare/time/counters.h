@@ -1,4 +1,4 @@
-// Counters per step, drawn below the lanes of the timeline: rows, tokens, cache length, n-grams in the pool. Minimum and maximum of any
+// Counters per step, drawn below the lanes of the timeline: rows, tokens, cache length, n-grams in the pool, the size chosen. Minimum and maximum of any
 // range take a few lookups, so a million steps are drawn at the cost of their pixels.
 #pragma once
 
@@ -40,7 +40,7 @@ class Extremes {
 
 /// The counters of a run.
 struct RunCounters {
-  Extremes rows, tokens, cache, pool;
+  Extremes rows, tokens, cache, pool, choice;
 
   /// Returns the values of a counter.
   const Extremes& of(LaneKind counter) const;

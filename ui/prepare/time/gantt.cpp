@@ -91,9 +91,9 @@ TickUnit tick_unit(const ClockView& view) {
 }  // namespace
 
 const char* lane_name(LaneKind kind) {
-  static constexpr std::array<const char*, 10> kNames{"target",   "propose",     "verify", "commit",
-                                                      "pool hit", "pool insert", "rows",   "tokens",
-                                                      "KV",       "pool"};
+  static constexpr std::array<const char*, kLaneKinds> kNames{
+      "target", "propose", "verify", "commit", "pool hit", "pool insert",
+      "rows",   "tokens",  "KV",     "pool",   "choice"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

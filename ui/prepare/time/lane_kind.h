@@ -15,8 +15,9 @@ enum class LaneKind {
   Tokens,
   Cache,
   PoolSize,
+  Choice,
 };
-inline constexpr int kLaneKinds = 10;
+inline constexpr int kLaneKinds = 11;
 
 /// Returns the lane's label: "target", "pool hit".
 const char* lane_name(LaneKind kind);

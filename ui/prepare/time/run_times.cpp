@@ -36,6 +36,7 @@ StepSpan span_of(const engine::StepHead& step, double compute0, int position) {
   s.n_rejected = step.n_rejected;
   s.has_pool_hit = step.n_pool_hits > 0;
   s.has_pool_insert = step.n_pool_added > 0;
+  s.is_chosen = step.chosen > 0;
   return s;
 }
 
@@ -47,6 +48,7 @@ void add(StepSums& sums, const StepSpan& s) {
   sums.rejected += s.n_rejected;
   sums.pool_hits += s.has_pool_hit;
   sums.pool_added += s.has_pool_insert;
+  sums.chosen += s.is_chosen;
   const double own = s.compute1 - s.compute0;
   sums.compute += own;
   sums.forward += own * s.forward;
@@ -117,6 +119,7 @@ StepSums difference(const StepSums& after, const StepSums& before) {
   d.rejected = after.rejected - before.rejected;
   d.pool_hits = after.pool_hits - before.pool_hits;
   d.pool_added = after.pool_added - before.pool_added;
+  d.chosen = after.chosen - before.chosen;
   d.compute = after.compute - before.compute;
   d.forward = after.forward - before.forward;
   d.waste = after.waste - before.waste;

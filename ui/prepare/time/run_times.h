@@ -35,6 +35,7 @@ constexpr bool counts(ClockKind clock) {
 struct StepSums {
   std::int64_t tokens = 0, rows = 0, proposed = 0, accepted = 0, rejected = 0, pool_hits = 0,
                pool_added = 0;
+  std::int64_t chosen = 0;  // steps whose size the decoder chose
   double compute = 0, forward = 0,
          waste = 0;  // ns; waste: forward time of rows without a committed token
 };
@@ -66,7 +67,7 @@ struct StepSpan {
   float wasted = 0;  // share of rows without a committed token
   int n_tokens = 0, n_rows = 0;
   int n_proposed = 0, n_accepted = 0, n_rejected = 0;
-  bool has_pool_hit = false, has_pool_insert = false;
+  bool has_pool_hit = false, has_pool_insert = false, is_chosen = false;
 };
 
 /// All complete steps of a run; extend() appends.
