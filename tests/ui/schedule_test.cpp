@@ -17,6 +17,7 @@
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/schedule_stream.h"
 #include "tests/ui/support/streams.h"
+#include "ui/panels/time/schedule.h"
 #include "ui/prepare/time/gantt.h"
 #include "ui/prepare/time/schedule.h"
 #include "ui/prepare/time/simulation.h"
@@ -421,6 +422,76 @@ TEST(Schedule, panel_is_offered_only_for_schedules) {
   for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
   EXPECT_THAT(stand.gui.said(stand.shell),
               AllOf(HasSubstr("No run has waited for a model"), HasSubstr("decoscope reason cot")));
+}
+
+// The events of a schedule that begins `later` ns after the usual time, with run numbers from `first` + 1.
+std::vector<engine::Event> later_schedule(engine::RunId first, Nanoseconds later) {
+  std::vector<engine::Event> events = streams::schedule(3, 3);
+  std::erase_if(events, [](const engine::Event& event) {
+    return std::holds_alternative<engine::ModelLoaded>(event);
+  });
+  for (engine::Event& event : events) {
+    std::visit(
+        [&](auto& e) {
+          e.t += later;
+          if constexpr (requires { e.run; }) e.run += first;
+          if constexpr (requires { e.since; }) e.since += later;
+        },
+        event);
+  }
+  return events;
+}
+
+TEST(Schedule, shows_the_runs_that_took_turns_with_the_selected_one) {
+  std::vector<engine::Event> events = streams::schedule(3, 3);
+  const std::size_t n_before = events.size();
+  const std::vector<engine::Event> later = later_schedule(10, 60'000'000'000);
+  events.insert(events.end(), later.begin(), later.end());
+  Stand stand(events);
+  const engine::Timeline& timeline = stand.shell.session().shown().timeline;
+  ASSERT_EQ(timeline.runs().size(), 6u);
+  const auto ids_with = [&](engine::RunId run) {
+    std::vector<engine::RunId> ids;
+    for (const engine::RunRecord* one : ui::runs_of_schedule(timeline, *timeline.run(run)))
+      ids.push_back(one->id());
+    return ids;
+  };
+  EXPECT_THAT(ids_with(2), testing::ElementsAre(1, 2, 3));
+  EXPECT_THAT(ids_with(11), testing::ElementsAre(11, 12, 13));
+  EXPECT_LT(n_before, events.size());
+
+  // The lanes of the earlier schedule are those of a recording that has nothing else.
+  const auto alone = timeline_of(streams::schedule(3, 3));
+  const ui::ScheduleFigures expected = lanes_of(alone).figures;
+  const ui::ScheduleLanes early =
+      ui::schedule_lanes_of(ui::runs_of_schedule(timeline, *timeline.run(1)));
+  EXPECT_EQ(early.figures.n_tokens, expected.n_tokens);
+  EXPECT_EQ(early.figures.under_way, expected.under_way);
+
+  // Selecting a run of the other schedule shows that one from its beginning.
+  stand.shell.state<ui::ScheduleView>().range = {.t0 = 1e6, .t1 = 2e6};
+  stand.shell.selection().run = 1;
+  for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
+  EXPECT_EQ(stand.shell.state<ui::ScheduleView>().range.t1, 0);
+  EXPECT_THAT(stand.gui.said(stand.shell), HasSubstr("seed on demo-target, 3 runs"));
+}
+
+TEST(Schedule, a_run_without_turns_has_no_schedule_of_others) {
+  std::vector<engine::Event> events = streams::schedule(3, 3);
+  std::vector<engine::Event> plain = streams::one_run("ar");
+  for (engine::Event& event : plain)
+    std::visit(
+        [](auto& e) {
+          if constexpr (requires { e.run; }) e.run += 20;
+        },
+        event);
+  events.insert(events.end(), plain.begin(), plain.end());
+  Stand stand(events);
+  stand.shell.ask_picture("none.png", "schedule", 1);
+  for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
+  EXPECT_THAT(stand.gui.said(stand.shell),
+              AllOf(HasSubstr("has no schedule, because its decoder does not take turns"),
+                    HasSubstr("Select run 1 (seed)"), Not(HasSubstr("target busy"))));
 }
 
 TEST(Schedule, one_sequence_needs_no_schedule) {

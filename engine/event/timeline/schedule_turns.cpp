@@ -91,13 +91,19 @@ bool has_schedule(std::span<const RunRecord> runs) {
 }
 
 Schedule schedule_of(std::span<const RunRecord> runs) {
+  std::vector<const RunRecord*> all;
+  for (const RunRecord& run : runs) all.push_back(&run);
+  return schedule_of(all);
+}
+
+Schedule schedule_of(std::span<const RunRecord* const> runs) {
   Schedule schedule;
-  for (const RunRecord& run : runs) {
+  for (const RunRecord* run : runs) {
     const std::size_t before = schedule.turns.size();
-    add_turns(run, schedule.turns);
+    add_turns(*run, schedule.turns);
     if (schedule.turns.size() == before) continue;
-    schedule.origin = before == 0 ? run.started.t : std::min(schedule.origin, run.started.t);
-    add_idle(run, schedule.idle);
+    schedule.origin = before == 0 ? run->started.t : std::min(schedule.origin, run->started.t);
+    add_idle(*run, schedule.idle);
   }
   for (const ScheduleTurn& turn : schedule.turns)
     schedule.n_branches = std::max(schedule.n_branches, turn.branch + 1);

@@ -63,6 +63,8 @@ struct Schedule {
 bool has_schedule(std::span<const RunRecord> runs);
 /// Reconstructs the schedule of these runs.
 Schedule schedule_of(std::span<const RunRecord> runs);
+/// The same for runs that are not neighbours in memory, in the order of their beginning.
+Schedule schedule_of(std::span<const RunRecord* const> runs);
 
 /// Called for each interval between two changes of the queue, with the indices of the waiting
 /// turns, oldest first.

@@ -14,6 +14,7 @@
 #include "ui/panels/time/time_axis.h"
 #include "ui/prepare/figure.h"
 #include "ui/prepare/playhead.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/time/schedule.h"
 #include "ui/prepare/time/simulation.h"
 #include "ui/shell/catalog.h"
@@ -158,8 +159,14 @@ void schedule_legend() {
   ImGui::NewLine();
 }
 
-// The schedule of all runs, and its simulation.
+// The schedule of the selected run, and its simulation.
 struct PreparedSchedule : PanelState {
+  // The runs of the selected run's schedule, and the timeline and the run for which they were found.
+  std::vector<const engine::RunRecord*> runs;
+  std::uint64_t runs_version = 0;
+  engine::RunId selected = 0;
+  std::string words;        // the runs in the panel's head
+  engine::RunId first = 0;  // the first run of the lanes; 0: none
   // version of the timeline plus 1: when the lanes were prepared, and when they were used last
   std::uint64_t version = 0, seen = 0;
   ScheduleLanes lanes;
@@ -167,12 +174,30 @@ struct PreparedSchedule : PanelState {
   engine::SimulatedStages stages;
   Simulation simulation;
   void document_changed() override {
+    runs.clear();
+    words.clear();
+    runs_version = selected = first = 0;
     version = seen = simulated_version = 0;
     lanes = {};
     stages = {};
     simulation = {};
   }
 };
+
+// Finds the runs of the selected run's schedule.
+PreparedSchedule& prepared_runs(const Context& context) {
+  auto& prepared = context.states.get<PreparedSchedule>();
+  const engine::RunRecord* run = context.run();
+  const std::uint64_t version = context.timeline.version() + 1;
+  const engine::RunId selected = run ? run->id() : 0;
+  if (prepared.runs_version == version && prepared.selected == selected) return prepared;
+  prepared.runs_version = version;
+  prepared.selected = selected;
+  prepared.runs.clear();
+  if (run) prepared.runs = runs_of_schedule(context.timeline, *run);
+  prepared.words = schedule_words(context.timeline, prepared.runs);
+  return prepared;
+}
 
 const Simulation& simulation_shown(Context& context, const engine::SimulatedStages& stages) {
   const ScheduleLanes& lanes = schedule_shown(context);
@@ -190,9 +215,18 @@ bool offered(const engine::Timeline& timeline) {
 }
 
 std::string why_no_schedule(const Context& context) {
-  if (offered(context.timeline)) return "";
   if (std::string none = no_run_yet(context); !none.empty()) return none;
-  const bool alone = engine::takes_turns(context.run()->started.decoder);
+  const engine::RunRecord* shown = context.run();
+  if (!shown) return "Select a run: this panel shows the schedule of one.";
+  if (!prepared_runs(context).runs.empty()) return "";
+  const bool alone = engine::takes_turns(shown->started.decoder);
+  const auto runs = context.timeline.runs();
+  const auto has = [](const engine::RunRecord& run) { return engine::has_schedule({&run, 1}); };
+  if (const auto other = std::ranges::find_if(runs, has); other != runs.end())
+    return fmt::format("Run {} has no schedule, because {}. Select run {} ({}) to see one.",
+                       shown->id(),
+                       alone ? "it had one sequence" : "its decoder does not take turns",
+                       other->id(), short_name(other->started.decoder));
   return fmt::format(
       "{} A schedule needs several sequences at the same time: run a chain or a tree of thoughts "
       "with SEED (top of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
@@ -529,9 +563,8 @@ void scrub(Context& context, const Picture& p, double t) {
 
 // Returns true if a run of the schedule has not ended.
 bool grows(const Context& context) {
-  return std::ranges::any_of(context.timeline.runs(), [](const engine::RunRecord& run) {
-    return !run.over() && engine::has_schedule({&run, 1});
-  });
+  return std::ranges::any_of(prepared_runs(context).runs,
+                             [](const engine::RunRecord* run) { return !run->over(); });
 }
 
 // Draws the rows that are scrolled into view.
@@ -605,6 +638,8 @@ void draw_schedule_head(Context& context) {
   ImGui::AlignTextToFramePadding();
   words(simulates(context) ? "simulated ms" : "wall ms", theme().dim);
   ImGui::SameLine(0, px(12));
+  words(prepared_runs(context).words, theme().text);
+  ImGui::SameLine(0, px(12));
   if (context.catalog.simulate) {
     tick("fixed times", context.states.get<ScheduleView>().simulation.on);
     if (ImGui::IsItemHovered())
@@ -616,18 +651,26 @@ void draw_schedule_head(Context& context) {
 
 }  // namespace
 
-// Returns the lanes. Rebuilds all of them after a change. While events arrive without pause, it
-// waits until they have grown by a tenth, so all rebuilds together cost about ten times the last
-// one; meanwhile it returns lanes that are older than the timeline.
+// Returns the lanes. Rebuilds all of them after a change, and when a run of another schedule is selected. While events arrive without pause, it waits
+// until they have grown by a tenth, so all rebuilds together cost about ten times the last one; meanwhile it returns lanes that are older than the
+// timeline.
 const ScheduleLanes& schedule_shown(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;
-  auto& prepared = context.states.get<PreparedSchedule>();
+  PreparedSchedule& prepared = prepared_runs(context);
+  const engine::RunId first = prepared.runs.empty() ? 0 : prepared.runs[0]->id();
+  const bool is_other = first != prepared.first;
+  if (is_other && prepared.first != 0) {
+    auto& view = context.states.get<ScheduleView>();
+    view.range = view.simulated = {};  // times of one schedule mean nothing in another
+  }
   const std::uint64_t version = context.timeline.version() + 1;
   const bool pauses = version == prepared.seen;
   const bool grown = version - prepared.version > prepared.version / kPart;
-  if (version != prepared.version && (pauses || grown || version < kSmall)) {
+  if (is_other || (version != prepared.version && (pauses || grown || version < kSmall))) {
     prepared.version = version;
-    prepared.lanes = schedule_lanes_of(context.timeline.runs());
+    prepared.simulated_version = 0;
+    prepared.first = first;
+    prepared.lanes = schedule_lanes_of(prepared.runs);
   }
   prepared.seen = version;
   return prepared.lanes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -10,6 +11,8 @@
 
 #include "engine/base/text.h"
 #include "ui/prepare/figure.h"
+#include "ui/prepare/search_part.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/time/gantt.h"
 
 namespace ui {
@@ -22,6 +25,8 @@ using Act = ScheduleAct;
 
 // Slices narrower than this are drawn as one block.
 constexpr double kBlockPixels = 2;
+// The end of a run that has not ended.
+constexpr Nanoseconds kNanosecondsMax = std::numeric_limits<Nanoseconds>::max();
 
 // Builds the rows of a schedule from its turns and forwards.
 class Builder {
@@ -284,6 +289,48 @@ std::string row_name(const ScheduleRow& row) {
   if (row.kind == Kind::Verify) return "verify";
   if (row.kind == Kind::Branch) return fmt::format("branch {}", row.index);
   return fmt::format("queue {}{}", row.index + 1, ordinal_end(row.index + 1));
+}
+
+std::vector<const engine::RunRecord*> runs_of_schedule(const engine::Timeline& timeline,
+                                                       const engine::RunRecord& run) {
+  const auto queued = [](const engine::RunRecord& one) { return !one.queueing.empty(); };
+  const engine::SearchRecord* search = search_of(timeline.searches(), run.started);
+  std::vector<const engine::RunRecord*> runs;
+  if (!search && !queued(run)) return runs;
+  // The run's times, and those of the runs that overlap with it.
+  Nanoseconds from = run.started.t, to = run.over() ? run.last_event : kNanosecondsMax;
+  const auto overlaps = [&](const engine::RunRecord& one) {
+    return one.started.t <= to && (!one.over() || one.last_event >= from);
+  };
+  std::size_t n_before = 0;
+  do {
+    n_before = runs.size();
+    runs.clear();
+    for (const engine::RunRecord& one : timeline.runs()) {
+      if (!queued(one) || search_of(timeline.searches(), one.started) != search) continue;
+      if (!search && !overlaps(one)) continue;
+      runs.push_back(&one);
+      from = std::min(from, one.started.t);
+      to = std::max(to, one.over() ? one.last_event : kNanosecondsMax);
+    }
+  } while (runs.size() > n_before);
+  return runs;
+}
+
+std::string schedule_words(const engine::Timeline& timeline,
+                           std::span<const engine::RunRecord* const> runs) {
+  if (runs.empty()) return "";
+  const engine::RunStarted& started = runs[0]->started;
+  const engine::ModelLoaded* model = timeline.model(started.model);
+  const engine::SearchRecord* search = search_of(timeline.searches(), started);
+  const std::string on = model ? " on " + model->name : "";
+  const std::string n = engine::counted(static_cast<std::int64_t>(runs.size()), "run");
+  const std::string of = search ? fmt::format(" of search {}", search->begun.search) : "";
+  return short_name(started.decoder) + on + ", " + n + of;
+}
+
+ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord* const> runs) {
+  return schedule_lanes_of(engine::schedule_of(runs));
 }
 
 ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord> runs) {

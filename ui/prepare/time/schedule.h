@@ -1,4 +1,4 @@
-// The rows of the panel Schedule: SEED's branches, target and queue, for all runs together on the wall clock. They are built from
+// The rows of the panel Schedule: SEED's branches, target and queue, for the runs of one schedule on the wall clock. They are built from
 // engine/event/timeline/schedule_turns.h.
 //   target, verify   forwards with the waits for a draft between them; the results of verification
 //   branch B         its turns: waits for the draft model, drafts, waits for the target, is verified
@@ -93,8 +93,18 @@ struct ScheduleLanes {
   /// Returns true if the schedule has no turns.
   bool empty() const { return schedule.empty(); }
 };
+/// Returns the runs that took turns with `run`, itself among them, in the order of their beginning: those of the same search if it belongs to one,
+/// else those whose times overlap with it, directly or through others. Empty if no such run queued for a model.
+std::vector<const engine::RunRecord*> runs_of_schedule(const engine::Timeline& timeline,
+                                                       const engine::RunRecord& run);
+/// Returns the runs in words: "seed on demo-target, 3 runs of search 2".
+std::string schedule_words(const engine::Timeline& timeline,
+                           std::span<const engine::RunRecord* const> runs);
+
 /// Returns the rows of recorded runs.
 ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord> runs);
+/// Returns the rows of some recorded runs, in the order of their beginning.
+ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord* const> runs);
 /// Returns the rows of a schedule.
 ScheduleLanes schedule_lanes_of(engine::Schedule schedule);
 
