@@ -45,7 +45,8 @@ TEST(Notes, every_lens_and_clock_has_a_name) {
       Notes notes, read;
       std::string why;
       notes.view.lens = static_cast<ui::Lens>(lens);
-      notes.view.range = {static_cast<ui::ClockKind>(clock), 1.5e9, -0.125};
+      const auto kind = static_cast<ui::ClockKind>(clock);
+      notes.view.ranges = {{3, 0, kind, 1.5e9, -0.125}, {0, 2, kind, 0, 7}};
       EXPECT_FALSE(notes.empty());
       EXPECT_TRUE(from_text(to_text(notes), read, why)) << why;
       EXPECT_EQ(read, notes);
@@ -63,19 +64,27 @@ TEST(Notes, lines_of_a_newer_program_are_kept) {
 TEST(Notes, unreadable_notes_are_set_aside) {
   const Folder folder;
   const std::string recording = folder / "run.pdrun", path = ui::notes_path(recording);
-  for (const char* text :
-       {"", "{\"json\": 1}", "decoscope notes 0\n", "decoscope notes 1\nbookmark = kept, run x\n",
-        "decoscope notes 1\nbookmark = kept, run 1, step 2, nan ns\n",
-        "decoscope notes 1\nbookmark = kept, run 1, step -7, 5 ns\n",
-        "decoscope notes 1\nsomething\n", "decoscope notes 1\nnote of run x = a\n",
-        "decoscope notes 1\nnote of run 1 = \n", "decoscope notes 1\nnote of run 1 = a\\\n",
-        "decoscope notes 1\nnote of run 1 = a\\tb\n", "decoscope notes 1\nnote of run 1 = a\tb\n",
-        "decoscope notes 1\nnote of run 1 = \xC3(\n", "decoscope notes 1\nlens = rose\n",
-        "decoscope notes 1\nrange = compute, 5 to 5\n",
-        "decoscope notes 1\nrange = compute, 0 to nan\n",
-        "decoscope notes 1\nrange = compute, 0 to 1e300\n",
-        "decoscope notes 1\nrange = moon, 0 to 5\n",
-        "decoscope notes 1\nrange = steps, 0 to 5 ms\n"}) {
+  for (const char* text : {"",
+                           "{\"json\": 1}",
+                           "decoscope notes 0\n",
+                           "decoscope notes 1\nbookmark = kept, run x\n",
+                           "decoscope notes 1\nbookmark = kept, run 1, step 2, nan ns\n",
+                           "decoscope notes 1\nbookmark = kept, run 1, step -7, 5 ns\n",
+                           "decoscope notes 1\nsomething\n",
+                           "decoscope notes 1\nnote of run x = a\n",
+                           "decoscope notes 1\nnote of run 1 = \n",
+                           "decoscope notes 1\nnote of run 1 = a\\\n",
+                           "decoscope notes 1\nnote of run 1 = a\\tb\n",
+                           "decoscope notes 1\nnote of run 1 = a\tb\n",
+                           "decoscope notes 1\nnote of run 1 = \xC3(\n",
+                           "decoscope notes 1\nlens = rose\n",
+                           "decoscope notes 1\nrange = compute, 5 to 5\n",
+                           "decoscope notes 1\nrange = compute, 0 to nan\n",
+                           "decoscope notes 1\nrange = compute, 0 to 1e300\n",
+                           "decoscope notes 1\nrange = moon, 0 to 5\n",
+                           "decoscope notes 1\nrange of run x = compute, 0 to 5\n",
+                           "decoscope notes 1\nrange of race 1 compute, 0 to 5\n",
+                           "decoscope notes 1\nrange = steps, 0 to 5 ms\n"}) {
     write_file(path, text);
     std::string why;
     EXPECT_TRUE(ui::load_notes(recording, why).empty()) << text;
@@ -290,8 +299,35 @@ TEST(Notes, lens_and_measured_range_survive_saving) {
   const Notes left = ui::load_notes(recording, why);
   EXPECT_EQ(why, "");
   EXPECT_EQ(left.view.lens, ui::Lens::TokenStatus);
-  EXPECT_EQ(left.view.range, (ui::MeasuredRange{ui::ClockKind::Step, 7, 2.5}));
+  EXPECT_THAT(left.view.ranges,
+              testing::ElementsAre(ui::MeasuredRange{1, 0, ui::ClockKind::Step, 7, 2.5}));
   EXPECT_EQ(view.range.range0, view.range.range1) << "the range belongs to the recording";
+}
+
+TEST(Notes, each_run_and_the_race_keep_their_ranges) {
+  const Folder folder;
+  const std::string recording = folder / "race.pdrun";
+  const auto range_of = [](Stage& stage, ui::Screen screen, engine::RunId run) {
+    stage.shell.show(screen);
+    stage.shell.selection().run = run;
+    stage.gui.frame(stage.shell);
+    return &stage.shell.state<ui::TimelineView>().range;
+  };
+  {
+    Stage stage;
+    stage.shell.take(streams::race({"ar", "jacobi"}));
+    range_of(stage, ui::Screen::Live, 1)->range1 = 1e6;
+    range_of(stage, ui::Screen::Live, 2)->range1 = 2e6;
+    range_of(stage, ui::Screen::Compare, 2)->range1 = 3e6;
+    stage.gui.frame(stage.shell);
+    stage.save(recording);
+  }
+  Stage stage;
+  stage.shell.open(recording);
+  stage.settle();
+  EXPECT_EQ(range_of(stage, ui::Screen::Live, 1)->range1, 1e6);
+  EXPECT_EQ(range_of(stage, ui::Screen::Live, 2)->range1, 2e6);
+  EXPECT_EQ(range_of(stage, ui::Screen::Compare, 2)->range1, 3e6);
 }
 
 TEST(Notes, looking_at_a_recording_makes_no_file) {

@@ -29,7 +29,7 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMaxBytes = 8u << 20;  // the longest notes on two thousand runs
 constexpr std::size_t kMaxName = 80;
 constexpr double kMaxTime = 1e18;  // ns; 32 years
-constexpr std::string_view kNote = "note of run ", kLens = "lens = ", kRange = "range = ";
+constexpr std::string_view kNote = "note of run ", kLens = "lens = ", kRange = "range";
 // The names of the clocks, in the order of ClockKind.
 constexpr std::array<std::string_view, kClocks> kClockNames{"wall", "compute", "steps", "positions",
                                                             "normalised"};
@@ -177,17 +177,26 @@ bool take_lens(std::string_view name, Notes& notes) {
   return true;
 }
 
+// Parses what follows "range": its run or race, if it has one, its clock and its ends.
 bool take_range(std::string_view text, Notes& notes) {
+  MeasuredRange range;
+  Words owner(text);
+  if (text.starts_with(" of run "))
+    owner.expect(" of run ").number(range.run);
+  else if (text.starts_with(" of race "))
+    owner.expect(" of race ").number(range.race);
+  if (!owner.expect(" = ").ok()) return false;
+  text = owner.rest();
   const auto clock = std::ranges::find_if(
       kClockNames, [&](std::string_view name) { return text.starts_with(name); });
   if (clock == kClockNames.end()) return false;
-  MeasuredRange range{.clock = static_cast<ClockKind>(clock - kClockNames.begin())};
+  range.clock = static_cast<ClockKind>(clock - kClockNames.begin());
   Words words(text);
   words.expect(*clock).expect(", ").number(range.from).expect(" to ").number(range.to);
   const auto is_time = [](double t) { return std::abs(t) < kMaxTime; };  // false for NaN
   if (!words.done() || !is_time(range.from) || !is_time(range.to) || range.from == range.to)
     return false;
-  notes.view.range = range;
+  notes.view.ranges.push_back(range);
   return true;
 }
 
@@ -201,7 +210,8 @@ bool take_line(std::string_view line, Notes& notes) {
   }
   if (line.starts_with(kNote)) return take_note(line, notes);
   if (line.starts_with(kLens)) return take_lens(line.substr(kLens.size()), notes);
-  if (line.starts_with(kRange)) return take_range(line.substr(kRange.size()), notes);
+  if (line.starts_with("range = ") || line.starts_with("range of "))
+    return take_range(line.substr(kRange.size()), notes);
   if (line.empty() || take_lane_line(line, notes)) return true;
   notes.others.emplace_back(line);
   return line.find(" = ") != std::string_view::npos;
@@ -247,10 +257,13 @@ std::string to_text(const Notes& notes) {
   }
   if (const auto& lens = notes.view.lens)
     text += fmt::format("{}{}\n", kLens, kLensNames[static_cast<std::size_t>(*lens)]);
-  if (const auto& range = notes.view.range)
-    text +=
-        fmt::format("{}{}, {} to {}\n", kRange, kClockNames[static_cast<std::size_t>(range->clock)],
-                    range->from, range->to);
+  for (const MeasuredRange& range : notes.view.ranges) {
+    const std::string owner = range.run != 0    ? fmt::format(" of run {}", range.run)
+                              : range.race != 0 ? fmt::format(" of race {}", range.race)
+                                                : "";
+    text += fmt::format("{}{} = {}, {} to {}\n", kRange, owner,
+                        kClockNames[static_cast<std::size_t>(range.clock)], range.from, range.to);
+  }
   for (const std::string& line : notes.others) text += line + "\n";
   return text;
 }

@@ -1,4 +1,4 @@
-// The user's notes on a recording: bookmarks, names of and notes on runs, arrangement of lanes, lens and measured range. They are saved
+// The user's notes on a recording: bookmarks, names of and notes on runs, arrangement of lanes, lens and measured ranges. They are saved
 // beside the recording, in NAME.pdrun.ui; the recording itself does not change.
 //   decoscope notes 1
 //   bookmark = numbered, run 2, step 14, 125000000 ns
@@ -7,10 +7,12 @@
 //   lanes = target, commit, verify
 //   collapsed lanes = A target, B pool hit
 //   lens = probability
-//   range = compute, 125000000 to 250000000
+//   range of run 2 = compute, 125000000 to 250000000
+//   range of race 1 = compute, 0 to 250000000
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -48,6 +50,8 @@ std::string as_run_note(std::string_view text);
 
 /// A measured range of the timeline, in the unit of its clock and in the order in which the user dragged its ends.
 struct MeasuredRange {
+  engine::RunId run = 0;   // the run that it belongs to; 0: a race
+  std::uint32_t race = 0;  // the race; both 0, in files of older programs: the runs shown last
   ClockKind clock = ClockKind::Compute;
   double from = 0, to = 0;
   bool operator==(const MeasuredRange&) const = default;
@@ -55,8 +59,8 @@ struct MeasuredRange {
 
 /// What the panels showed when the document was left. It is not a part of undo.
 struct NotedView {
-  std::optional<Lens> lens;            // nullopt: the user has not chosen one
-  std::optional<MeasuredRange> range;  // of the runs shown last
+  std::optional<Lens> lens;           // nullopt: the user has not chosen one
+  std::vector<MeasuredRange> ranges;  // all on one clock, at most one of a run or a race
   bool operator==(const NotedView&) const = default;
 };
 

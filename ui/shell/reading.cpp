@@ -16,9 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Time per frame for reading, ms. It is five times the time to draw a frame, because panels compute their content again after every
+// Time per frame for reading, ms. It is ten times the time to draw a frame, because panels compute their content again after every
 // slice: reading then takes most of the time, however long the recording is.
-constexpr float kSlice = 12, kLongestSlice = 200, kTimesDrawing = 5;
+constexpr float kSlice = 12, kLongestSlice = 250, kTimesDrawing = 10;
 constexpr std::size_t kPiece = 512;
 
 }  // namespace
@@ -93,8 +93,8 @@ void Shell::end_reading() {
     }
     session_.finish(report);
     show_run_with_proposals();
-    follow_range();  // the range belongs to the runs that are shown now
-    restore_range();
+    follow_range();  // the measured range is that of the runs that are shown now
+    restore_ranges();
     if (!restored_ || done->path() != restored_->path) {
       remember_recent(settings_.recents, done->path());
       settings_.last_folder = std::filesystem::path(done->path()).parent_path().string();

@@ -148,14 +148,17 @@ Notes Shell::notes_to_save() const {
   return all;
 }
 
-// Returns the lens, if the user has chosen one, and the measured range.
+// Returns the lens, if the user has chosen one, and the measured ranges of runs and races.
 NotedView Shell::view_to_save() {
-  NotedView view{.range = range_to_restore_};
+  NotedView view{.ranges = ranges_to_restore_};
   const Lens lens = state<TextView>().lens;
   if (lens != Lens::TokenStatus || notes_kept_.view.lens) view.lens = lens;
   const TimelineView& timeline = state<TimelineView>();
-  if (timeline.range.range0 != timeline.range.range1)
-    view.range = {timeline.clock, timeline.range.range0, timeline.range.range1};
+  const auto measured = timeline.measured();
+  if (!measured.empty()) view.ranges.clear();
+  for (const auto& [owner, ends] : measured)
+    if (owner.compared.empty())
+      view.ranges.push_back({owner.run, owner.race, timeline.clock, ends.first, ends.second});
   return view;
 }
 
@@ -181,19 +184,23 @@ void Shell::adopt_notes() {
     say(fmt::format("{}: cannot be read, renamed: {}", notes_path(notes_source_), why));
   notes_kept_ = notes_;
   state<TextView>().lens = notes_.view.lens.value_or(Lens::TokenStatus);
-  range_to_restore_ = notes_source_.empty() ? std::nullopt : notes_.view.range;
+  ranges_to_restore_ = notes_source_.empty() ? std::vector<MeasuredRange>{} : notes_.view.ranges;
   notes_.view = {};
   history_.forget();
 }
 
-// Restores the measured range when the recording has been read, unless the user has measured another meanwhile.
-void Shell::restore_range() {
-  const std::optional<MeasuredRange> range = std::exchange(range_to_restore_, std::nullopt);
+// Restores the measured ranges when the recording has been read, unless the user has measured one meanwhile.
+void Shell::restore_ranges() {
+  const std::vector<MeasuredRange> ranges = std::exchange(ranges_to_restore_, {});
   TimelineView& view = state<TimelineView>();
-  if (!range || view.range.range0 != view.range.range1) return;
-  if (view.clock != range->clock) view.choose_clock(range->clock);
-  view.range.range0 = range->from;
-  view.range.range1 = range->to;
+  if (ranges.empty() || !view.measured().empty()) return;
+  if (view.clock != ranges[0].clock) view.choose_clock(ranges[0].clock);
+  for (const MeasuredRange& range : ranges) {
+    if (range.clock != view.clock) continue;
+    const bool has_owner = range.run != 0 || range.race != 0;
+    view.restore(has_owner ? RangeOwner{.run = range.run, .race = range.race} : view.owner(),
+                 range.from, range.to);
+  }
 }
 
 }  // namespace ui

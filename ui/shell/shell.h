@@ -336,7 +336,7 @@ class Shell {
   NotedView view_to_save();
   void keep_notes();
   void adopt_notes();
-  void restore_range();
+  void restore_ranges();
   // Returns a path in the folder used last, else in the documents folder.
   std::string suggested(const char* name) const;
   void draw_message();
@@ -443,8 +443,8 @@ class Shell {
   std::string notes_source_;  // the recording that notes_ belong to; empty: the live session
   Notes notes_kept_;          // notes_ as they were saved last
   Notes live_notes_;          // notes of the live session, while a recording is shown
-  std::optional<MeasuredRange>
-      range_to_restore_;  // the saved range of the recording that is being read
+  std::vector<MeasuredRange>
+      ranges_to_restore_;  // the saved ranges of the recording that is being read
   Screen screen_ = Screen::Welcome;
   enum class Watched {
     No,

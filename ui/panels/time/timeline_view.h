@@ -54,6 +54,21 @@ struct TimelineView : PanelState {
       range.forget_measured();
     owner_ = owner;
   }
+  /// Returns the measured ranges of all runs and races.
+  std::map<RangeOwner, std::pair<double, double>> measured() const {
+    auto all = measured_;
+    all[owner_] = {range.range0, range.range1};
+    std::erase_if(all, [](const auto& one) { return one.second.first == one.second.second; });
+    return all;
+  }
+  /// Sets the measured range of a run or a race, unless it has one.
+  void restore(const RangeOwner& owner, double from, double to) {
+    if (measured().contains(owner)) return;
+    measured_[owner] = {from, to};
+    if (owner == owner_) std::tie(range.range0, range.range1) = measured_[owner];
+  }
+  /// Returns whose measured range `range` has.
+  const RangeOwner& owner() const { return owner_; }
 
  private:
   void forget_ranges() {
