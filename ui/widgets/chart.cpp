@@ -236,4 +236,29 @@ std::optional<double> draw_chart(const char* id,
   return clicked;
 }
 
+void draw_bars(const char* id, const Bars& bars, Rgb rgb, ImVec2 size) {
+  ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, ImVec2(0, 0));
+  ImPlot::PushStyleVar(ImPlotStyleVar_PlotBorderSize, 0);
+  ImPlot::PushStyleColor(ImPlotCol_PlotBg, IM_COL32(0, 0, 0, 0));
+  if (ImPlot::BeginPlot((std::string("##") + id).c_str(), size,
+                        ImPlotFlags_CanvasOnly | ImPlotFlags_NoFrame | ImPlotFlags_NoInputs)) {
+    constexpr ImPlotAxisFlags kBare = ImPlotAxisFlags_NoDecorations;
+    ImPlot::SetupAxis(ImAxis_X1, nullptr, kBare);
+    ImPlot::SetupAxis(ImAxis_Y1, nullptr, kBare | (bars.lie ? ImPlotAxisFlags_Invert : 0));
+    ImPlot::SetupAxisLimits(bars.lie ? ImAxis_Y1 : ImAxis_X1, bars.first, bars.last,
+                            ImPlotCond_Always);
+    ImPlot::SetupAxisLimits(bars.lie ? ImAxis_X1 : ImAxis_Y1, 0, bars.longest, ImPlotCond_Always);
+    ImPlotSpec spec;
+    spec.FillColor = ink(rgb);
+    spec.LineColor = ink(rgb);
+    spec.Flags = bars.lie ? ImPlotBarsFlags_Horizontal : 0;
+    const double* x = bars.lie ? bars.length.data() : bars.at.data();
+    const double* y = bars.lie ? bars.at.data() : bars.length.data();
+    ImPlot::PlotBars("##bars", x, y, static_cast<int>(bars.at.size()), bars.thickness, spec);
+    ImPlot::EndPlot();
+  }
+  ImPlot::PopStyleColor();
+  ImPlot::PopStyleVar(2);
+}
+
 }  // namespace ui

@@ -8,6 +8,8 @@
 
 #include <imgui.h>
 
+#include "ui/widgets/theme.h"
+
 namespace ui {
 
 struct Curve;
@@ -40,5 +42,16 @@ std::optional<double> draw_chart(const char* id,
                                  ChartAxis& axis,
                                  const ChartLook& look,
                                  ImVec2 size);
+
+/// Bars without axes and without input, as a background of buttons and words.
+struct Bars {
+  std::span<const double> at, length;  // [n] place along the axis; length, >= 0
+  double first = 0, last = 1;          // ends of the axis: left and right, or top and bottom
+  double longest = 1;                  // the length that fills the height, or the width
+  double thickness = 1;                // along the axis
+  bool lie = false;                    // bars grow to the right instead of up
+};
+/// Draws bars at the cursor, `size` pixels large, in one colour.
+void draw_bars(const char* id, const Bars& bars, Rgb rgb, ImVec2 size);
 
 }  // namespace ui

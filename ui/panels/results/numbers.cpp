@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@
 #include "ui/prepare/time/run_times.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
+#include "ui/widgets/chart.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
@@ -108,8 +110,10 @@ void acceptance(Context& context, const engine::RunRecord& run, const StepRange&
   if (tally.by_place.empty()) return;
   ImGui::Dummy({1, px(4)});
   small_label("accepted at position");
-  const float room = ImGui::GetContentRegionAvail().x;
+  const float full = std::max(px(20), ImGui::GetContentRegionAvail().x - px(150));
   const std::size_t n = std::min<std::size_t>(tally.by_place.size(), 8);
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  std::vector<double> middles, lengths;  // of the bars, px
   for (std::size_t i = 0; i < n; ++i) {
     const AcceptanceAt& at = tally.by_place[i];
     const float share =
@@ -117,10 +121,9 @@ void acceptance(Context& context, const engine::RunRecord& run, const StepRange&
     ImGui::BeginGroup();
     words(fmt::format("{}", i + 1), theme().dim);
     ImGui::SameLine(px(34));
-    const ImVec2 c = ImGui::GetCursorScreenPos();
-    const float full = room - px(150), width = std::max(px(2), full * share);
-    ImGui::GetWindowDrawList()->AddRectFilled({c.x, c.y + px(4)}, {c.x + width, c.y + px(14)},
-                                              colour(fill_of(Mean::Accepted)), px(2));
+    const float width = std::max(px(2), full * share);
+    middles.push_back(ImGui::GetCursorScreenPos().y + px(9) - top.y);
+    lengths.push_back(width);
     ImGui::Dummy({width, px(16)});
     ImGui::SameLine();
     words(at.verified > 0 ? percent(share) : "-", theme().bright);
@@ -139,6 +142,18 @@ void acceptance(Context& context, const engine::RunRecord& run, const StepRange&
       context.choose_steps(run, steps_verifying(run, n_steps, place),
                            fmt::format("verified a proposal at position {}", place));
   }
+  const ImVec2 end = ImGui::GetCursorScreenPos();
+  const float left = ImGui::GetWindowPos().x - ImGui::GetScrollX() + px(34);
+  ImGui::SetCursorScreenPos({left, top.y});
+  draw_bars("accepted",
+            {.at = middles,
+             .length = lengths,
+             .last = end.y - top.y,
+             .longest = full,
+             .thickness = px(10),
+             .lie = true},
+            fill_of(Mean::Accepted), {full, end.y - top.y});
+  ImGui::SetCursorScreenPos(end);
 }
 
 // Draws a histogram. @return the index of the bar that was clicked; -1: none
@@ -156,14 +171,22 @@ int histogram(const char* label,
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().x, high = px(26);
   const float wide = room / static_cast<float>(counts.size());
+  std::vector<double> middles, lengths;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    middles.push_back(static_cast<double>(i) + 0.5);
+    lengths.push_back(counts[i]);
+  }
+  draw_bars("bars",
+            {.at = middles,
+             .length = lengths,
+             .last = static_cast<double>(counts.size()),
+             .longest = static_cast<double>(top),
+             .thickness = std::max(0.3f, 1 - px(2) / wide)},
+            theme().work, {room, high});
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const float h = high * static_cast<float>(counts[i]) / static_cast<float>(top);
-    const ImVec2 min{at.x + wide * static_cast<float>(i), at.y + high - h},
-        max{at.x + wide * static_cast<float>(i + 1) - px(2), at.y + high};
-    if (counts[i] > 0) list->AddRectFilled(min, max, colour(theme().work), px(1));
     ImGui::PushID(static_cast<int>(i));
-    ImGui::SetCursorScreenPos({min.x, at.y});
+    ImGui::SetCursorScreenPos({at.x + wide * static_cast<float>(i), at.y});
     if (ImGui::InvisibleButton("bar", {std::max(1.0f, wide), high})) pressed = static_cast<int>(i);
     if (ImGui::IsItemHovered())
       tooltip(fmt::format("{} {}: {} of {} steps\nClick: select them.", i, unit, counts[i], total));

@@ -34,7 +34,7 @@ void apply(PoolEntries& entries, const engine::PoolChanged& change) {
 
 // Keeps a copy of the entries. When there are too many, every second one is dropped.
 void save(PoolState& pool) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMost = 32;
   pool.saved.try_emplace(pool.n_steps, pool.entries);
   if (pool.saved.size() <= kMost) return;
   pool.saved_every *= 2;
