@@ -18,6 +18,7 @@
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/replay.h"
+#include "tests/ui/support/training_folder.h"
 #include "ui/panels/live/probe_trajectory.h"
 #include "ui/panels/results/training_charts.h"
 #include "ui/prepare/tokens/trajectory.h"
@@ -35,6 +36,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using training_folder::report_of;
 using ui::Curve;
 using ui::Mean;
 
@@ -174,24 +176,6 @@ TEST(Training, values_and_times_are_short) {
   EXPECT_EQ(ui::duration_words(1e300), ui::duration_words(1e13));
 }
 
-TrainingReport report_of(std::int64_t step) {
-  const double s = static_cast<double>(step);
-  TrainingReport report{.step = step,
-                        .tokens = step * 4096,
-                        .seconds = s / 4,
-                        .seconds_left = (400 - s) / 4,
-                        .tokens_per_second = 16'000 + 500 * std::sin(s),
-                        .lr = 0.0004 * (1 - s / 500),
-                        .gradient_norm = 1 + 5 / (s + 1),
-                        .loss = 0.4 + 4 / (1 + s / 20),
-                        .losses = {},
-                        .probes = {}};
-  report.losses = {{"ar", report.loss * 0.6}, {"consistency", report.loss * 0.3}};
-  if (step % 100 == 0)
-    report.probes = {{"tokens per step, block", 1.2 + s / 150}, {"accuracy", 0.8 - s / 4000}};
-  return report;
-}
-
 TEST(Training, curves_have_the_reported_values) {
   engine::TrainingHistory history;
   for (const int step : {10, 100, 110, 200}) history.reports.push_back(report_of(step));
@@ -228,56 +212,8 @@ TEST(Training, status_follows_the_reports) {
   EXPECT_EQ(ui::status_of(history).silence, "");
 }
 
-// The folder of a training run, removed at the end of the test.
-class Folder {
- public:
-  Folder()
-      : path_(fs::temp_directory_path() / ("decoscope-training" + std::to_string(getpid())) /
-              "demo-run") {
-    fs::remove_all(path_.parent_path());
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_.parent_path()); }
-  std::string path(const char* file = "") const {
-    return *file ? (path_ / file).string() : path_.string();
-  }
-  void append(const char* file, const std::string& text) const {
-    std::ofstream(path_ / file, std::ios::app) << text;
-  }
-  void report(std::int64_t step) const {
-    append("training.jsonl", engine::to_json_line(report_of(step)) + "\n");
-  }
-  /// A block of four tokens that converges in fewer iterations at later probes.
-  void probe(std::int64_t step, int n_iterations) const {
-    static const std::vector<std::string> kWords{"Anna", " has", " 14", ".\\n"};
-    std::string states = R"(["Tom"," has","3","3"])";
-    for (int t = 1; t <= n_iterations; ++t) {
-      states += ",[";
-      const int n_right = 4 * t / n_iterations;
-      for (int i = 0; i < 4; ++i)
-        states += (i ? ",\"" : "\"") +
-                  (i < n_right || i == 1 ? kWords[i] : "x" + std::to_string(t)) + "\"";
-      states += "]";
-    }
-    append("probe_trajectories.jsonl",
-           R"({"step":)" + std::to_string(step) +
-               R"(,"prompt":"USER: How many?","ends":["</s>"],"blocks":[[)" + states +
-               R"(],[["x","y"],["</s>","y"]]]})" + "\n");
-  }
-  void fill() const {
-    for (int step = 10; step <= 300; step += 10) report(step);
-    probe(0, 4);
-    probe(100, 3);
-    probe(200, 2);
-    probe(300, 1);
-  }
-
- private:
-  fs::path path_;
-};
-
 TEST(Training, folder_opens_on_the_training_screen) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.fill();
   DrawnWindow window;
   window.shell.open(folder.path());
@@ -295,7 +231,7 @@ TEST(Training, folder_opens_on_the_training_screen) {
 }
 
 TEST(Training, log_alone_can_be_opened) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.fill();
   DrawnWindow window;
   window.shell.open(folder.path("training.jsonl"));
@@ -304,7 +240,7 @@ TEST(Training, log_alone_can_be_opened) {
 }
 
 TEST(Training, appended_lines_are_shown_when_complete) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.report(10);
   DrawnWindow window;
   window.shell.open(folder.path());
@@ -323,7 +259,7 @@ TEST(Training, appended_lines_are_shown_when_complete) {
 }
 
 TEST(Training, long_log_is_read_over_several_frames) {
-  const Folder folder;
+  const training_folder::Folder folder;
   std::string text;
   for (int step = 1; step <= 6'000; ++step) text += engine::to_json_line(report_of(step)) + "\n";
   folder.append("training.jsonl", text);
@@ -340,7 +276,7 @@ TEST(Training, long_log_is_read_over_several_frames) {
 }
 
 TEST(Training, bad_line_is_reported_and_earlier_lines_kept) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.report(10);
   folder.append("training.jsonl", "{\"step\":\"many\"}\n");
   folder.append("probe_trajectories.jsonl", "half of something\n");
@@ -353,7 +289,7 @@ TEST(Training, bad_line_is_reported_and_earlier_lines_kept) {
 }
 
 TEST(Training, failed_open_keeps_the_shown_training_run) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.report(10);
   DrawnWindow window;
   window.shell.open(folder.path());
@@ -371,7 +307,7 @@ TEST(Training, failed_open_keeps_the_shown_training_run) {
 }
 
 TEST(Training, folder_with_model_and_training_opens_both) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.fill();
   folder.append("config.json", "{}");
   DrawnWindow window;
@@ -394,14 +330,14 @@ TEST(Training, empty_screen_offers_the_last_training_run) {
   EXPECT_THAT(window.said(), HasSubstr("No training run is open. Open the folder that the training "
                                        "writes, or the file training.jsonl in it"));
   EXPECT_THAT(window.said(), Not(HasSubstr("Open the last one")));
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.report(10);
   window.shell.settings().last_training = folder.path();
   EXPECT_THAT(window.said(), HasSubstr("Open the last one: " + folder.path()));
 }
 
 TEST(Training, keys_walk_probes_and_newest_is_followed) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.fill();
   DrawnWindow window;
   window.shell.open(folder.path());
@@ -423,7 +359,7 @@ TEST(Training, keys_walk_probes_and_newest_is_followed) {
 }
 
 TEST(Training, opens_a_run_and_shows_its_probes) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.fill();
   play("training", [&](ImGuiTestContext* ctx, Stage& stage) {
     ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_5);
@@ -447,7 +383,7 @@ TEST(Training, opens_a_run_and_shows_its_probes) {
 }
 
 TEST(Training, charts_are_zoomed_and_hovered_together) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.fill();
   play("charts", [&](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->open(folder.path());
@@ -480,7 +416,7 @@ TEST(Training, charts_are_zoomed_and_hovered_together) {
 }
 
 TEST(Training, charts_select_a_range_and_hide_curves) {
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.fill();
   play("chart_tools", [&](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->open(folder.path());
@@ -522,7 +458,7 @@ TEST(Training, charts_select_a_range_and_hide_curves) {
 
 TEST(Training, screen_and_panels_have_screenshots) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
-  const Folder folder;
+  const training_folder::Folder folder;
   folder.fill();
   const char* wanted = std::getenv("DECOSCOPE_PICTURES");
   for (const char* theme : {"dark", "light", "monochrome"}) {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include <GL/gl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -22,6 +23,7 @@
 #include "tests/support/display.h"
 #include "tests/support/needs.h"
 #include "tests/ui/support/streams.h"
+#include "tests/ui/support/training_folder.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/shell/frame_pace.h"
 #include "ui/shell/layout.h"
@@ -47,18 +49,30 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// The size of a window and its scale, percent; zero: the defaults.
+struct Frame {
+  int width = 0, height = 0, scale = 0;
+};
+
+// @param open  a file to open
 void photograph(const std::string& name,
                 const std::string& screen,
                 const std::string& theme,
                 const std::vector<engine::Event>& events,
-                int ui_scale = 0) {
+                const Frame& frame = {},
+                const std::string& open = "") {
   engine::EventQueue queue;
   engine::CommandQueue commands;
   for (const engine::Event& event : events) queue.push(event);
   ui::WindowOptions options;
   options.screen = screen;
   options.theme = theme;
-  if (ui_scale > 0) options.width = 1280, options.height = 720, options.ui_scale = ui_scale;
+  options.open = open;
+  if (frame.width > 0) {
+    options.width = frame.width;
+    options.height = frame.height;
+    options.ui_scale = frame.scale;
+  }
   options.config_dir = "-";
   options.screenshot = (pictures() / (name + "-" + theme + ".png")).string();
   options.screenshot_frames = 8;
@@ -78,15 +92,22 @@ double cpu_seconds() {
 TEST(Window, every_screen_has_a_picture) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const auto race = streams::race({"ar", "jacobi", "lookahead", "prompt-lookup"});
+  const training_folder::Folder training;
+  training.fill();
   for (const char* theme : {"dark", "light", "monochrome", "high-contrast"}) {
     photograph("welcome", "welcome", theme, {});
     photograph("live", "live", theme, streams::one_run("lookahead"));
     photograph("jacobi", "live", theme, streams::one_run("jacobi"));
     photograph("compare", "compare", theme, race);
-    for (const int scale : {100, 150}) {
-      const std::string size = "-1280x720-at-" + std::to_string(scale);
-      photograph("live" + size, "live", theme, streams::one_run("jacobi"), scale);
-      photograph("compare" + size, "compare", theme, race, scale);
+    for (const Frame& frame : {Frame{1280, 720, 100}, {1280, 720, 150}, {1920, 1080, 150}}) {
+      const std::string size = fmt::format("-{}x{}-at-{}", frame.width, frame.height, frame.scale);
+      photograph("welcome" + size, "welcome", theme, {}, frame);
+      photograph("live" + size, "live", theme, streams::one_run("jacobi"), frame);
+      photograph("compare" + size, "compare", theme, race, frame);
+      photograph("lab" + size, "lab", theme, race, frame);
+      photograph("training" + size, "training", theme, {}, frame, training.path());
+      photograph("lesson" + size, "lesson", theme, {}, frame,
+                 DECOSCOPE_SOURCE_DIR "/assets/lessons/2_draft_and_verify.json");
     }
   }
   photograph("empty", "live", "dark", {});

@@ -20,6 +20,8 @@ namespace {
 constexpr int kLayoutVersion = 8;
 // Heights at 100 %, px: the timelines of four lanes with the table beside them; lanes with four lines of text; a text panel with four lines.
 constexpr float kBelowLanes = 380, kLanes = 372, kText = 186;
+// The least height of Runs at 100 %, px: its search, the table's head and two rows.
+constexpr float kRuns = 150;
 // Widths at 100 %, px: the column of Setup, in which no field is cut; the table of Difference.
 constexpr float kSetup = 252, kTable = 410;
 constexpr const char* kVersionHead = "[Decoscope][Layout]";
@@ -100,6 +102,11 @@ class Parts {
   const LayoutPreset& preset_;  // outlives the object
 };
 
+// Returns the share of Runs in a column of this height.
+float runs_share(const Parts& parts, float height) {
+  return std::max(parts.share(Dock::LeftFoot, 0.22f), share_of(kRuns, height));
+}
+
 // Splits the screen Live.
 Nodes live(ImGuiID centre, ImVec2 size, Room room, const LayoutPreset& preset) {
   if (room == Room::Small) return {{Dock::Top, centre}};
@@ -112,7 +119,7 @@ Nodes live(ImGuiID centre, ImVec2 size, Room room, const LayoutPreset& preset) {
   Nodes& nodes = parts.nodes;
   parts.put(Dock::Left, centre, ImGuiDir_Left, left_share(size.x));
   parts.put(Dock::Right, centre, ImGuiDir_Right, parts.share(Dock::Right, 0.255f));
-  parts.put(Dock::LeftFoot, nodes[Dock::Left], ImGuiDir_Down, parts.share(Dock::LeftFoot, 0.22f));
+  parts.put(Dock::LeftFoot, nodes[Dock::Left], ImGuiDir_Down, runs_share(parts, size.y));
   ImGuiID& right = nodes[Dock::Right];
   parts.put(Dock::RightFoot, right, ImGuiDir_Down, parts.share(Dock::RightFoot, 0.175f));
   parts.put(Dock::RightMiddle, right, ImGuiDir_Down, parts.share(Dock::RightMiddle, 0.37f));
@@ -130,7 +137,7 @@ Nodes compare(ImGuiID lanes, ImVec2 size, Room room, const LayoutPreset& preset)
   Parts parts(Screen::Compare, preset);
   Nodes& nodes = parts.nodes;
   parts.put(Dock::Left, lanes, ImGuiDir_Left, left_share(size.x));
-  parts.put(Dock::LeftFoot, nodes[Dock::Left], ImGuiDir_Down, parts.share(Dock::LeftFoot, 0.22f));
+  parts.put(Dock::LeftFoot, nodes[Dock::Left], ImGuiDir_Down, runs_share(parts, size.y));
   const float below =
       parts.share(Dock::Foot, std::clamp(share_of(kBelowLanes, size.y), 0.25f, 0.5f));
   parts.put(Dock::Foot, lanes, ImGuiDir_Down, std::min(below, 1 - share_of(kLanes, size.y)));

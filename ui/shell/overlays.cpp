@@ -72,7 +72,7 @@ void Shell::key_row(const BoundKey& key) {
                       first->does)
                 : "Click, then press another key. Delete restores the default key, Esc cancels.");
   ImGui::SameLine(px(150));
-  words(key.of->does, theme().dim);
+  wrapped(key.of->does, theme().dim);
   ImGui::PopID();
 }
 
@@ -84,7 +84,7 @@ void Shell::draw_help() {
     if (!help_) rebinding_ = nullptr;
     ImGui::Dummy({1, px(4)});
     ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1)));
-    if (ImGui::BeginTable("keys", 2)) {
+    if (ImGui::BeginTable("keys", ImGui::GetContentRegionAvail().x < px(760) ? 1 : 2)) {
       for (const BoundKey& key : keys_)
         if (!key.keys.empty()) key_row(key);
       ImGui::EndTable();

@@ -166,6 +166,67 @@ TEST(Room, nothing_of_a_lesson_is_cut_or_covered_at_any_size) {
   }
 }
 
+// Returns the dock nodes of the screen's panels.
+std::set<ImGuiID> places(Screen screen) {
+  std::set<ImGuiID> ids;
+  for (const char* id : ui::panels_of(screen))
+    if (const ImGuiWindow* window =
+            ImGui::FindWindowByName(ui::window_name(screen, id, "").c_str()))
+      ids.insert(window->DockId);
+  return ids;
+}
+
+// Returns the window of the sheet in front and those inside it.
+std::vector<const ImGuiWindow*> sheet_in_front() {
+  std::vector<const ImGuiWindow*> found;
+  const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
+  if (!focused || focused->DockIsActive) return found;
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+    if (window->WasActive && !window->Hidden && window->RootWindow == focused->RootWindow)
+      found.push_back(window);
+  return found;
+}
+
+TEST(Room, nothing_of_a_sheet_is_cut_or_covered_at_any_size) {
+  constexpr ui::Action kSheets[] = {ui::Action::Settings, ui::Action::Help, ui::Action::Palette,
+                                    ui::Action::Find,     ui::Action::Open, ui::Action::Export,
+                                    ui::Action::Save};
+  for (const Size& size : kSizes) {
+    for (const ui::Action sheet : kSheets) {
+      SCOPED_TRACE(testing::Message() << size << ", sheet " << static_cast<int>(sheet));
+      Window window(size, Screen::Live);
+      window.shell.perform(sheet);
+      window.settle();
+      const auto windows = sheet_in_front();
+      ASSERT_FALSE(windows.empty());
+      const ImRect screen({0, 0}, ImGui::GetIO().DisplaySize);
+      EXPECT_TRUE(screen.Contains(windows[0]->RootWindow->Rect())) << windows[0]->RootWindow->Name;
+      std::set<std::string> names, cut;
+      for (const ImGuiWindow* one : windows) names.insert(one->Name);
+      std::vector<glyphs::Glyph> all;
+      for (const glyphs::Glyph& glyph : glyphs::drawn()) {
+        if (!names.contains(glyph.window)) continue;
+        all.push_back(glyph);
+        if (is_cut_sideways(glyph)) cut.insert(glyph.window);
+      }
+      EXPECT_GT(all.size(), 20u);
+      EXPECT_THAT(cut, IsEmpty());
+      EXPECT_THAT(glyphs::covering(all), IsEmpty());
+    }
+  }
+}
+
+TEST(Room, the_panel_runs_shows_two_rows) {
+  for (const Size& size : kSizes) {
+    SCOPED_TRACE(testing::Message() << size);
+    Window window(size, Screen::Live);
+    if (places(Screen::Live).size() < 8) continue;  // Runs is a tab of a higher part
+    const ImGuiWindow* runs = ImGui::FindWindowByName("Runs###live.runs");
+    ASSERT_NE(runs, nullptr);
+    EXPECT_GE(runs->Size.y, ui::px(145));
+  }
+}
+
 TEST(Room, a_lane_shows_four_lines_of_its_answer) {
   for (const Size& size : kSizes) {
     SCOPED_TRACE(testing::Message() << size);
@@ -196,16 +257,6 @@ TEST(Room, the_text_of_a_run_has_four_lines) {
     EXPECT_GT(text->ScrollMax.y, 0);
     EXPECT_GE(whole_lines(*text), 4);
   }
-}
-
-// Returns the dock nodes of the screen's panels.
-std::set<ImGuiID> places(Screen screen) {
-  std::set<ImGuiID> ids;
-  for (const char* id : ui::panels_of(screen))
-    if (const ImGuiWindow* window =
-            ImGui::FindWindowByName(ui::window_name(screen, id, "").c_str()))
-      ids.insert(window->DockId);
-  return ids;
 }
 
 TEST(Room, a_default_layout_follows_the_size) {
