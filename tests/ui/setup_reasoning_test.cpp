@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/event/queue.h"
 #include "engine/event/reasoning_bounds.h"
+#include "tests/support/display.h"
 #include "tests/support/files.h"
+#include "tests/support/needs.h"
 #include "tests/ui/support/headless.h"
+#include "tests/ui/support/play.h"
 #include "tests/ui/support/replay.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/following.h"
@@ -55,6 +59,43 @@ TEST(SetupReasoning, defaults_to_a_usable_task_and_seed) {
   Catalog alone = catalog();
   alone.models[0].draft.clear();
   EXPECT_EQ(first_form(alone, "").reasoning.decoder.decoder, "lookahead");
+}
+
+TEST(SetupReasoning, examples_choose_mode_and_decoder) {
+  Catalog all = catalog();
+  CatalogDecoder fastcot = *all.decoder("jacobi");
+  fastcot.name = "fastcot";
+  all.decoders.push_back(fastcot);
+  SetupForm form = first_form(all, "");
+  form.reasoning.decoder.options["branches"] = "7";
+  ASSERT_TRUE(has_example(form, all, {SetupMode::Tree, "seed"}));
+  choose_example(form, all, {SetupMode::Tree, "seed"});
+  EXPECT_EQ(form.mode, SetupMode::Tree);
+  EXPECT_EQ(form.reasoning.decoder.options.at("branches"), "3");
+  EXPECT_EQ(form.reasoning.tree.task, "arith");
+  ASSERT_TRUE(has_example(form, all, {SetupMode::Chain, "fastcot"}));
+  choose_example(form, all, {SetupMode::Chain, "fastcot"});
+  EXPECT_EQ(form.mode, SetupMode::Chain);
+  EXPECT_EQ(form.reasoning.decoder.decoder, "fastcot");
+
+  // SEED needs a draft model.
+  all.models[0].draft.clear();
+  EXPECT_FALSE(has_example(first_form(all, ""), all, {SetupMode::Tree, "seed"}));
+}
+
+TEST(SetupReasoning, links_to_examples_start_them) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  scripted::in_window("examples", events, commands, catalog(),
+                      [&](ImGuiTestContext* ctx, Shell& shell) {
+                        ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_1);
+                        ctx->Yield(3);
+                        IM_CHECK(!ctx->ItemExists("//Setup###live.setup/FastCoT"));
+                        ctx->ItemClick("//Setup###live.setup/SEED: three branches");
+                        IM_CHECK(shell.form().mode == SetupMode::Tree);
+                        IM_CHECK_STR_EQ(shell.form().reasoning.decoder.decoder.c_str(), "seed");
+                      });
 }
 
 TEST(SetupReasoning, command_matches_the_form) {

@@ -155,6 +155,18 @@ void choose_before_and_after(SetupForm& form, const Catalog& catalog, const Cons
   }
 }
 
+bool has_example(const SetupForm& form, const Catalog& catalog, const Example& example) {
+  const CatalogDecoder* decoder = catalog.decoder(example.decoder);
+  const auto is_available = [](const CatalogTask& task) { return task.unavailable.empty(); };
+  return decoder && why_unavailable(*decoder, form, catalog).empty() &&
+         std::ranges::any_of(tasks_of(example.mode, catalog), is_available);
+}
+
+void choose_example(SetupForm& form, const Catalog& catalog, const Example& example) {
+  form.mode = example.mode;
+  form.reasoning.decoder = lane_with(catalog, example.decoder);
+}
+
 const std::vector<CatalogTask>& tasks_of(SetupMode mode, const Catalog& catalog) {
   static const std::vector<CatalogTask> none;
   if (mode == SetupMode::Chain) return catalog.chain_tasks;

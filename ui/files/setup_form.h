@@ -147,6 +147,15 @@ struct ConsistencyPair {
 std::optional<ConsistencyPair> consistency_pair(const SetupForm& form, const Catalog& catalog);
 /// Sets up a race with Jacobi and plain decoding by each of the two models.
 void choose_before_and_after(SetupForm& form, const Catalog& catalog, const ConsistencyPair& pair);
+/// Questions that a decoder answers with its default options, as a start: a tree of thoughts with SEED's three branches, a chain with FastCoT.
+struct Example {
+  SetupMode mode;
+  std::string decoder;
+};
+/// Returns true if the example's decoder can run with the form's model and there is a task.
+bool has_example(const SetupForm& form, const Catalog& catalog, const Example& example);
+/// Sets up an example; the task stays as it is.
+void choose_example(SetupForm& form, const Catalog& catalog, const Example& example);
 /// Returns the tasks of a mode; empty for SetupMode::Prompt.
 const std::vector<CatalogTask>& tasks_of(SetupMode mode, const Catalog& catalog);
 /// Returns the questions of a mode.

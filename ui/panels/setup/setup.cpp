@@ -575,9 +575,25 @@ void one_prompt_part(Context& context) {
   sampling_part(context);
 }
 
+// Draws a link for each example of questions that can run with the model.
+void examples_part(Context& context) {
+  const auto offer = [&](const Example& example, const char* words, const char* help) {
+    if (!has_example(context.form, context.catalog, example)) return;
+    if (link(words)) choose_example(context.form, context.catalog, example);
+    if (ImGui::IsItemHovered()) tooltip(help);
+  };
+  offer({SetupMode::Tree, "seed"}, "SEED: three branches",
+        "A tree of thoughts: three thoughts are drafted in turns, and the target verifies one "
+        "draft after the other. The panel Schedule shows which of them waits.");
+  offer({SetupMode::Chain, "fastcot"}, "FastCoT",
+        "A chain of thought: tokens of the rationale that are not verified yet already help to "
+        "find the answer.");
+}
+
 void form_part(Context& context) {
   const bool reasons = !context.compare && context.form.mode != SetupMode::Prompt;
   mode_part(context);
+  if (!context.compare) examples_part(context);
   gap();
   reasons ? reasoning_part(context) : one_prompt_part(context);
   gap();
