@@ -37,6 +37,12 @@ class Model : public LanguageModel {
   static std::unique_ptr<Model> load(kernels::Device& device,
                                      const ModelFiles& files,
                                      const LoadOptions& options);
+  /// Makes a second model that reads the weights of this one, which nothing changes after loading. It
+  /// has its own cache and its own memory for forwards, so another thread may run it while this one
+  /// works. Call it on the thread that uses this model.
+  /// @param device  for its operations: the same processor or GPU as this model's. It outlives the
+  ///                second model, and so does this model's device
+  virtual std::unique_ptr<Model> share_weights(kernels::Device& device) = 0;
 
   virtual const ModelConfig& config() const = 0;   // scaled
   virtual kernels::DType dtype() const = 0;        // of weights unless quantised

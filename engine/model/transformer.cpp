@@ -50,6 +50,9 @@ class Transformer final : public Model {
               const LoadOptions& options,
               ModelConfig config,
               const TensorSource& tensors);
+  /// A model with the weights of `of`.
+  Transformer(kernels::Device& device, const Transformer& of);
+  std::unique_ptr<Model> share_weights(kernels::Device& device) override;
 
   int vocab_size() const override { return n_valid_; }
   int max_seq_len() const override { return c_.max_seq_len; }
@@ -69,14 +72,14 @@ class Transformer final : public Model {
   const ModelConfig& config() const override { return c_; }
   kernels::DType dtype() const override { return dtype_; }
   kernels::DType cache_type() const override { return store_->shape().dtype; }
-  kernels::DType matrix_type() const override { return weights_.layers[0].gate_up.view.dtype; }
+  kernels::DType matrix_type() const override { return weights_->layers[0].gate_up.view.dtype; }
   const std::string& weight_type() const override { return weight_type_; }
   const ModelScale& scale() const override { return scale_; }
   const std::string& name() const override { return name_; }
   const ChatTemplate& chat_template() const override { return chat_template_; }
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
-  std::int64_t weight_bytes() const override { return weights_.bytes_read; }
-  std::int64_t n_multiplied() const override { return weights_.n_multiplied; }
+  std::int64_t weight_bytes() const override { return weights_->bytes_read; }
+  std::int64_t n_multiplied() const override { return weights_->n_multiplied; }
   std::int64_t cache_bytes() const override {
     return store_->n_pages_in_use() * store_->bytes_of_page();
   }
@@ -132,7 +135,8 @@ class Transformer final : public Model {
   kernels::Scores scores_;
   float embedding_factor_;  // embedding_multiplier / residual_multiplier
   float stream_eps_;        // eps of norms of the residual stream
-  Weights weights_;
+  std::shared_ptr<const Weights> weights_;
+  int original_max_seq_len_;  // of the model's files, for RopeTable
   RopeTable rope_;
   std::optional<RopeTable> local_rope_;  // of local layers, if they have their own rotation
   std::shared_ptr<KvStore> store_;
@@ -165,12 +169,14 @@ Transformer::Transformer(kernels::Device& device,
       scores_(scores_of(c_)),
       embedding_factor_(c_.embedding_multiplier / c_.residual_multiplier),
       stream_eps_(c_.norm_eps / (c_.residual_multiplier * c_.residual_multiplier)),
-      weights_(load_weights(device,
-                            c_,
-                            tensors,
-                            {.dtype = dtype_, .as_stored = options.as_stored},
-                            options.progress)),
-      rope_(device, c_.rope, c_.head_dim, files.config.max_seq_len),
+      weights_(std::make_shared<const Weights>(
+          load_weights(device,
+                       c_,
+                       tensors,
+                       {.dtype = dtype_, .as_stored = options.as_stored},
+                       options.progress))),
+      original_max_seq_len_(files.config.max_seq_len),
+      rope_(device, c_.rope, c_.head_dim, original_max_seq_len_),
       store_(std::make_shared<KvStore>(device,
                                        KvShape{.n_layers = c_.n_layers,
                                                .n_kv_heads = c_.n_kv_heads,
@@ -180,7 +186,41 @@ Transformer::Transformer(kernels::Device& device,
       outputs_(device, c_, n_valid_, output_tokens_, name_, dtype_) {
   c_.eos_ids = all_end_ids(c_, tokenizer_.get());
   if (c_.local_rope)
-    local_rope_.emplace(device, *c_.local_rope, c_.head_dim, files.config.max_seq_len);
+    local_rope_.emplace(device, *c_.local_rope, c_.head_dim, original_max_seq_len_);
+}
+
+Transformer::Transformer(kernels::Device& device, const Transformer& of)
+    : device_(device),
+      ops_(device.ops()),
+      c_(of.c_),
+      dtype_(of.dtype_),
+      weight_type_(of.weight_type_),
+      scale_(of.scale_),
+      name_(of.name_),
+      chat_template_(of.chat_template_),
+      tokenizer_(of.tokenizer_),
+      output_tokens_(of.output_tokens_),
+      n_valid_(of.n_valid_),
+      n_qkv_(of.n_qkv_),
+      scores_(of.scores_),
+      embedding_factor_(of.embedding_factor_),
+      stream_eps_(of.stream_eps_),
+      weights_(of.weights_),
+      original_max_seq_len_(of.original_max_seq_len_),
+      rope_(device, c_.rope, c_.head_dim, original_max_seq_len_),
+      store_(std::make_shared<KvStore>(device, of.store_->shape())),
+      taps_(device, c_.n_layers),
+      outputs_(device, c_, n_valid_, output_tokens_, name_, dtype_) {
+  if (c_.local_rope)
+    local_rope_.emplace(device, *c_.local_rope, c_.head_dim, original_max_seq_len_);
+}
+
+// On a GPU, the weights may still be on their way in this model's stream.
+std::unique_ptr<Model> Transformer::share_weights(kernels::Device& device) {
+  ensure(&device != &device_ && &device.ops() == &ops_ && device.name() == device_.name(),
+         "share_weights: needs another device object of the same processor or GPU");
+  finish();
+  return std::make_unique<Transformer>(device, *this);
 }
 
 // ---- the forward pass
@@ -221,7 +261,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
 }
 
 void Transformer::embed() {
-  ops_.embed(device_, weights_.embedding.view, plan_.token().data(), plan_.n_rows(), a_.x.f32());
+  ops_.embed(device_, weights_->embedding.view, plan_.token().data(), plan_.n_rows(), a_.x.f32());
   if (embedding_factor_ != 1)
     ops_.scale_and_cap(device_, a_.x.f32(), std::int64_t{plan_.n_rows()} * c_.dim,
                        embedding_factor_, 0);
@@ -236,7 +276,7 @@ void Transformer::run_layer(int l, RowRange out) {
 
 /// x += attention(norm(x)) W_out, for the rows of `out`; keys and values for all rows.
 void Transformer::attention_block(int l, RowRange out) {
-  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(l)];
+  const LayerWeights& w = weights_->layers[static_cast<std::size_t>(l)];
   const int n_rows = plan_.n_rows();
   float* const qkv = a_.qkv.f32();
   norm_and_multiply(a_.x.f32(), w.attn_norm, n_rows,
@@ -287,7 +327,7 @@ void Transformer::add_normed(const kernels::DeviceBuffer& norm, RowRange rows) {
 
 /// x += GLU(norm(x) W_gate_up) W_down
 void Transformer::feed_forward_block(int l, RowRange rows) {
-  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(l)];
+  const LayerWeights& w = weights_->layers[static_cast<std::size_t>(l)];
   float* const x = state_of(rows.begin);
   norm_and_multiply(x, w.mlp_norm, rows.n,
                     {.w = w.gate_up.view,
@@ -306,13 +346,13 @@ void Transformer::feed_forward_block(int l, RowRange rows) {
 void Transformer::norm_and_logits(RowRange rows) {
   const int n_picked = plan_.n_picked();
   const kernels::Projection to = {
-      .w = weights_.head(), .y = a_.logits.f32(), .y_stride = c_.n_outputs()};
+      .w = weights_->head(), .y = a_.logits.f32(), .y_stride = c_.n_outputs()};
   if (n_picked > 0 && n_picked == rows.n) {
-    ops_.rms_norm_matmul(device_, state_of(rows.begin), weights_.norm.f32(), stream_eps_,
+    ops_.rms_norm_matmul(device_, state_of(rows.begin), weights_->norm.f32(), stream_eps_,
                          a_.normed.f32(), n_picked, to);
   } else {
     if (rows.n > 0)
-      ops_.rms_norm(device_, state_of(rows.begin), weights_.norm.f32(), a_.normed.f32(), rows.n,
+      ops_.rms_norm(device_, state_of(rows.begin), weights_->norm.f32(), a_.normed.f32(), rows.n,
                     c_.dim, stream_eps_);
     if (n_picked > 0) multiply(a_.normed.f32(), n_picked, to);
   }

@@ -110,6 +110,11 @@ std::vector<CompletionRequest> without_rounds(std::vector<CompletionRequest> req
 class Delayed final : public Model {
  public:
   explicit Delayed(std::unique_ptr<Model> of) : of_(std::move(of)) {}
+  std::unique_ptr<Model> share_weights(kernels::Device& device) override {
+    auto other = std::make_unique<Delayed>(of_->share_weights(device));
+    other->begin(static_cast<std::uint64_t>(dice_(0, 1 << 20)));
+    return other;
+  }
   void begin(std::uint64_t seed) { dice_ = Dice(seed); }
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override {
     n_forwards++;
