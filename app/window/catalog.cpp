@@ -63,8 +63,8 @@ std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::Optio
 std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
   std::map<std::string, std::string> idle;
   if (!engine::takes_turns(info.name)) return idle;
-  for (const char* name :
-       {"branches", "policy", "batch_verify", "overlap", "draft_threads", "target_threads"})
+  for (const char* name : {"branches", "policy", "batch_verify", "overlap", "drafters",
+                           "draft_threads", "target_threads"})
     idle[name] =
         "One prompt is one sequence, so drafting and verification alternate. Chains and trees of "
         "thoughts have several sequences at the same time, and so do the prompts of a file in "

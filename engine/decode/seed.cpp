@@ -1,8 +1,16 @@
 #include "engine/decode/seed.h"
 
+#include <string>
+
+#include "engine/base/types.h"
 #include "engine/decode/draft/draft_verify.h"
 
 namespace engine {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+}  // namespace
 
 DecoderInfo SeedOptions::describe() {
   DecoderInfo info;
@@ -35,11 +43,16 @@ void SeedOptions::bind(OptionBinder& binder) {
       "time, 'always' is the published schedule, 'never' runs the two models in turn, each with "
       "all threads. It changes no token.");
   binder.whole(
-      "draft_threads", draft_threads, 1, 1024,
-      "Processor threads for drafting, in addition to the model's. If the models run in turn, "
+      "drafters", drafters, 0, 64,
+      "Texts drafted at the same time while the model verifies, each on draft_threads threads. 0: "
+      "every text has its own drafter, as published. The drafters share the draft model's weights. "
+      "More than one need spare processors. It changes no token.");
+  binder.whole(
+      "draft_threads", draft_threads, 1, kMostThreads,
+      "Processor threads of each drafter, in addition to the model's. If the models run in turn, "
       "drafting uses all threads.");
   binder.whole(
-      "target_threads", target_threads, 0, 1024,
+      "target_threads", target_threads, 0, kMostThreads,
       "Processor threads of the model during drafting; 0: all, which the drafting threads then "
       "share. If drafting takes long, fewer may be faster.");
   binder.counts_or_auto(
@@ -52,6 +65,19 @@ void SeedOptions::bind(OptionBinder& binder) {
 }
 
 void SeedOptions::check() const {
+  const auto refuse = [this](const std::string& why) {
+    throw Error(ErrorCode::Usage, "seed: drafters=" + std::to_string(drafters) + " " + why);
+  };
+  if (drafters > branches)
+    refuse("is more than branches=" + std::to_string(branches) +
+           ", but a text has only one draft at a time; use fewer drafters or more branches");
+  if (overlap == "never" && drafters != 1)
+    refuse(
+        "needs drafting while the model verifies, but overlap=never drafts on the thread that "
+        "verifies; use drafters=1, or overlap=auto or always");
+  if (n_drafters() * draft_threads > kMostThreads)
+    refuse("and draft_threads=" + std::to_string(draft_threads) + " make more than " +
+           std::to_string(kMostThreads) + " threads; use fewer of either");
   if (k_config) check_tree(*k_config);
 }
 

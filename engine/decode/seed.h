@@ -20,7 +20,9 @@ struct SeedOptions final : DraftTreeOptions {
   int batch_verify = 1;         // branches in one forward of the target
   // whether both models work at the same time (engine/seed/overlap.h)
   std::string overlap = "auto";
-  int draft_threads = 1;
+  // branches that draft at the same time, each with a cache of its own; 0: all, as in the paper
+  int drafters = 1;
+  int draft_threads = 1;                // of each drafter
   int target_threads = 0;               // threads of the target while both models work; 0: all
   std::optional<LevelCounts> k_config;  // nullopt is "auto", as in mcsd
 
@@ -28,6 +30,8 @@ struct SeedOptions final : DraftTreeOptions {
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
   void check() const override;
+  /// The number of drafters, at least 1.
+  int n_drafters() const { return drafters == 0 ? branches : drafters; }
   bool chooses_sizes() const override { return !k_config; }
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
   std::optional<TreeShape> draft_shape() const override {

@@ -41,9 +41,11 @@ void add_gpu_load(Sampled& sample, const kernels::GpuLoad& load) {
 
 LoadSampler::LoadSampler(const kernels::Device& device,
                          EventSink& events,
-                         const kernels::Device* beside)
-    : device_(device), beside_(beside), events_(events), last_(counters(0)) {
-  if (device_.monitor()) device_.monitor()->start();
+                         std::vector<const kernels::Device*> beside)
+    : devices_(std::move(beside)), events_(events) {
+  devices_.insert(devices_.begin(), &device);
+  last_ = counters(0);
+  if (device.monitor()) device.monitor()->start();
 }
 
 void LoadSampler::step(Nanoseconds own_compute) {
@@ -57,8 +59,8 @@ void LoadSampler::end(Nanoseconds own_compute) {
 LoadSampler::Counters LoadSampler::counters(Nanoseconds own_compute) const {
   const ProcessorTicks ticks = processor_ticks();
   Counters now{now_ns(), process_cpu_ns(), own_compute, {}, ticks.total, ticks.stolen};
-  for (const kernels::Device* device : {&device_, beside_}) {
-    for (int thread = 0; device && thread < device->n_threads(); thread++)
+  for (const kernels::Device* device : devices_) {
+    for (int thread = 0; thread < device->n_threads(); thread++)
       now.thread_busy_ns.push_back(device->busy_ns(thread));
   }
   return now;
@@ -74,11 +76,12 @@ void LoadSampler::emit(Nanoseconds own_compute) {
   Sampled sample;
   sample.t = now.at;
   sample.period = now.at - before.at;
-  sample.device = device_.name();
-  if (const kernels::GpuMonitor* monitor = device_.monitor()) {
+  const kernels::Device& device = *devices_.front();
+  sample.device = device.name();
+  if (const kernels::GpuMonitor* monitor = device.monitor()) {
     add_gpu_load(sample, monitor->latest());
   } else {
-    // Limits the sum: two devices may together have more threads than the machine has processors.
+    // Limits the sum: several devices may together have more threads than the machine has processors.
     const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
     sample.busy_percent = percent(now.process_cpu_ns - before.process_cpu_ns,
                                   std::min(now.thread_busy_ns.size(), processors));

@@ -16,11 +16,11 @@ class LoadSampler {
  public:
   /// Starts the counters, and the monitor thread if the device is a GPU.
   /// @param device  the device of the runs; outlives the sampler, and so does `events`
-  /// @param beside  a second device that works at the same time and whose threads are counted too;
-  ///                or null
+  /// @param beside  devices that work at the same time and whose threads are counted too; they
+  ///                outlive the sampler
   LoadSampler(const kernels::Device& device,
               EventSink& events,
-              const kernels::Device* beside = nullptr);
+              std::vector<const kernels::Device*> beside = {});
 
   /// Emits a sample if the last one is 100 ms old.
   /// @param own_compute  total compute of the sampled runs so far
@@ -41,8 +41,7 @@ class LoadSampler {
   Counters counters(Nanoseconds own_compute) const;
   void emit(Nanoseconds own_compute);
 
-  const kernels::Device& device_;
-  const kernels::Device* beside_;
+  std::vector<const kernels::Device*> devices_;  // the device of the runs first
   EventSink& events_;
   Counters last_;
   bool emitted_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -20,7 +21,7 @@
 namespace engine {
 namespace {
 
-/// Collects events of two threads and forwards them on the thread that created it. StepBegun and
+/// Collects events of several threads and forwards them on the thread that created it. StepBegun and
 /// RunStarted events of that thread are forwarded at once, because the device may hang in the work
 /// that follows them.
 class GatheredEvents final : public EventSink {
@@ -52,14 +53,15 @@ class GatheredEvents final : public EventSink {
   std::vector<Event> events_;
 };
 
-/// Data of one call of run() that both threads share.
+/// Data of one call of run() that all threads share.
 struct Call {
   RunModels models;
   std::span<const CompletionRequest> requests;
   const SchedulerWatch& watch;
   GatheredEvents* events;  // or null
   PromptCaches& prompts;
-  PromptCaches& draft_prompts;
+  std::span<const std::unique_ptr<DraftingModel>> drafting;  // one, or one for each branch
+  std::span<kernels::Device* const> drafter_devices;
   ScheduleTotals& totals;
   const RoundsSettings& settings;
 };
@@ -87,8 +89,9 @@ class ThreadsAtWork {
   int n_before_;
 };
 
-/// Serves requests as the work of rounds. One thread at a time uses a branch's job; the draft model
-/// and all its caches belong to the thread that drafts at the moment.
+/// Serves requests as the work of rounds. One thread at a time uses a branch's job. The model that
+/// drafts for a branch, with its caches, belongs to the thread that drafts for the branch at the
+/// moment; with one drafter that is the same model for all branches.
 class JobRounds final : public RoundsWork {
  public:
   JobRounds(const Call& call, int n_branches)
@@ -98,17 +101,21 @@ class JobRounds final : public RoundsWork {
         verifying_(*call.models.target.model, call.events),
         drafting_(*call.models.target.model, call.events),
         jobs_(static_cast<std::size_t>(n_branches)),
-        done_(call.requests.size()) {}
+        done_(call.requests.size()),
+        retired_(call.drafting.size()),
+        draft_cache_bytes_(call.drafting.size()) {}
 
   std::optional<Admitted> begin(int branch) override {
     while (next_ < call_.requests.size() && !stopped()) {
       const std::size_t index = next_++;
       const CompletionRequest& request = call_.requests[index];
       const auto make = [&](RunId run) {
-        return lane_over(call_.models, request.run, run,
+        RunModels models = call_.models;
+        models.drafts_with = &drafting(branch).model;
+        return lane_over(models, request.run, run,
                          read_prompt(call_.prompts, call_.models, request,
                                      [this](int, int) { return !stopped(); }),
-                         &call_.draft_prompts);
+                         &drafting(branch).prompts);
       };
       auto job =
           begin_job(call_.requests, index, call_.models, call_.watch.first_run, call_.events, make);
@@ -120,24 +127,27 @@ class JobRounds final : public RoundsWork {
     return std::nullopt;
   }
 
-  void about_to_draft(bool at_once) override {
+  // No two operations share threads: a drafter is used by one thread at a time, and in turn nothing
+  // else works.
+  void about_to_draft(int drafter, int branch, bool at_once) override {
+    kernels::Device& device = drafting(branch).model.device();
     if (at_once) {
-      draft_threads_.borrow(call_.models.draft->model->device());
-      draft_threads_.set(call_.settings.draft_threads);
+      if (drafter == 0) draft_threads_.set(call_.settings.draft_threads);
+      kernels::borrow_threads(device, *call_.drafter_devices[static_cast<std::size_t>(drafter)]);
     } else {
       forward_events();
       target_threads_.set(0);
-      draft_threads_.borrow(call_.models.target.model->device());
+      kernels::borrow_threads(device, call_.models.target.model->device());
     }
   }
   void about_to_verify(bool at_once) override {
     forward_events();
     target_threads_.set(at_once ? call_.settings.target_threads : 0);
-    control().set_overlapped(at_once ? n_active() : 0);
+    control().set_overlapped(at_once ? n_active() : 0, call_.settings.n_drafters);
   }
 
   void draft(int branch) override {
-    destroy_retired();
+    destroy_retired(branch);
     Place& place = at(branch);
     Lane& lane = place.job->lane;
     if (!place.has_begun) {
@@ -149,7 +159,7 @@ class JobRounds final : public RoundsWork {
       place.has_begun = true;
     }
     drafting_.propose(lane);
-    draft_cache_bytes_ = std::max(draft_cache_bytes_, call_.models.draft->model->cache_bytes());
+    count_draft_cache(branch);
   }
 
   std::vector<VerifiedBranch> verify(std::span<const int> branches) override {
@@ -176,15 +186,15 @@ class JobRounds final : public RoundsWork {
     CompletionJob& job = *at(branch).job;
     done_[job.index].emplace(job.complete(call_.events, call_.totals));
     {
-      const std::lock_guard lock(retired_mutex_);
-      retired_.push_back(std::move(job.lane.decoder));
+      const std::lock_guard lock(drafts_mutex_);
+      retired_[drafting_index(branch)].push_back(std::move(job.lane.decoder));
     }
     at(branch) = {};
     if (call_.watch.ended) call_.watch.ended(++n_done_, static_cast<int>(call_.requests.size()));
   }
 
   /// Reports the exception being handled as the end of every started run. Call it within a catch
-  /// block, after both threads have stopped.
+  /// block, after all threads have stopped.
   void report_thrown() {
     for (const Place& place : jobs_)
       if (place.job) engine::report_thrown(call_.events, place.job->run);
@@ -194,11 +204,12 @@ class JobRounds final : public RoundsWork {
   /// Compute time of the target so far.
   Nanoseconds compute() const { return compute_; }
 
-  /// Completes the started requests as they are. Call it after both threads have stopped.
+  /// Completes the started requests as they are. Call it after all threads have stopped.
   std::vector<Completion> take() {
     for (int branch = 0; branch < static_cast<int>(jobs_.size()); branch++)
       if (at(branch).job) end(branch);
-    call_.totals.draft_cache_bytes = std::max(call_.totals.draft_cache_bytes, draft_cache_bytes_);
+    call_.totals.draft_cache_bytes =
+        std::max(call_.totals.draft_cache_bytes, most_draft_cache_bytes_);
     std::vector<Completion> completions;
     for (std::optional<Completion>& one : done_)
       if (one) completions.push_back(std::move(*one));
@@ -215,6 +226,11 @@ class JobRounds final : public RoundsWork {
     return static_cast<int>(
         std::ranges::count_if(jobs_, [](const Place& place) { return place.job != nullptr; }));
   }
+  /// Index in Call::drafting of the model that drafts for a branch.
+  std::size_t drafting_index(int branch) const {
+    return call_.drafting.size() == 1 ? 0 : static_cast<std::size_t>(branch);
+  }
+  DraftingModel& drafting(int branch) const { return *call_.drafting[drafting_index(branch)]; }
   StepControl& control() { return *call_.models.target.control; }
 
   /// Forwards the events before a model works, because the device may hang in that work. Runs on
@@ -230,7 +246,7 @@ class JobRounds final : public RoundsWork {
   }
 
   /// Updates the peak sizes of the target's caches. Only this thread changes these caches, even
-  /// while the other thread drafts for the branch.
+  /// while another thread drafts for the branch.
   void count_caches() {
     std::int64_t own = 0;
     for (const Place& place : jobs_)
@@ -240,12 +256,22 @@ class JobRounds final : public RoundsWork {
     totals.cache_bytes = std::max(totals.cache_bytes, call_.models.target.model->cache_bytes());
   }
 
-  /// Destroys decoders of finished branches on the drafting thread, because they hold caches of the
-  /// draft model.
-  void destroy_retired() {
+  /// Updates the peak size of all caches of drafting models.
+  void count_draft_cache(int branch) {
+    const std::int64_t bytes = drafting(branch).model.cache_bytes();
+    const std::lock_guard lock(drafts_mutex_);
+    draft_cache_bytes_[drafting_index(branch)] = bytes;
+    most_draft_cache_bytes_ = std::max(
+        most_draft_cache_bytes_,
+        std::accumulate(draft_cache_bytes_.begin(), draft_cache_bytes_.end(), std::int64_t{0}));
+  }
+
+  /// Destroys the decoders of finished runs whose caches belong to the model that drafts for this
+  /// branch, on the thread that uses that model now.
+  void destroy_retired(int branch) {
     std::vector<std::unique_ptr<Decoder>> retired;
-    const std::lock_guard lock(retired_mutex_);
-    retired.swap(retired_);
+    const std::lock_guard lock(drafts_mutex_);
+    retired.swap(retired_[drafting_index(branch)]);
   }
 
   const Call& call_;
@@ -256,9 +282,11 @@ class JobRounds final : public RoundsWork {
   std::size_t next_ = 0;
   int n_done_ = 0;
   Nanoseconds compute_ = 0;
-  std::int64_t draft_cache_bytes_ = 0;  // peak size; written by the thread that drafts
-  std::mutex retired_mutex_;
-  std::vector<std::unique_ptr<Decoder>> retired_;
+  std::mutex drafts_mutex_;  // guards the members below
+  // decoders of finished runs, by the index of their drafting model
+  std::vector<std::vector<std::unique_ptr<Decoder>>> retired_;
+  std::vector<std::int64_t> draft_cache_bytes_;  // of each drafting model
+  std::int64_t most_draft_cache_bytes_ = 0;      // peak of their sum
 };
 
 void add(RoundsTotals& sum, const RoundsTotals& more) {
@@ -267,6 +295,7 @@ void add(RoundsTotals& sum, const RoundsTotals& more) {
   sum.n_overlapped += more.n_overlapped;
   sum.longest_queue = std::max(sum.longest_queue, more.longest_queue);
   sum.most_branches = std::max(sum.most_branches, more.most_branches);
+  sum.most_drafting = std::max(sum.most_drafting, more.most_drafting);
   sum.wait_for_target += more.wait_for_target;
   sum.wait_for_draft += more.wait_for_draft;
   sum.drafting += more.drafting;
@@ -283,19 +312,36 @@ RoundsSettings rounds_settings(const SeedOptions& options) {
           .policy = options.policy,
           .overlap = options.overlap,
           .target_threads = options.target_threads,
-          .draft_threads = options.draft_threads};
+          .draft_threads = options.draft_threads,
+          .n_drafters = options.n_drafters()};
 }
 
 RoundsScheduler::RoundsScheduler(const RunModels& models, const RoundsSettings& settings)
     : models_(models),
       settings_(settings),
       policy_(policy_named(settings.policy)),
-      overlap_(overlap_named(settings.overlap)),
-      prompts_(*models.target.model),
-      draft_prompts_(
-          *(ensure(models.draft != nullptr, "rounds need a draft model"), models.draft->model)) {
-  ensure(&models.target.model->device() != &models.draft->model->device(),
+      overlap_(overlap_named(settings.overlap, settings.n_drafters)),
+      prompts_(*models.target.model) {
+  ensure(models.draft != nullptr, "rounds need a draft model");
+  Model& draft = *models.draft->model;
+  kernels::Device& device = draft.device();
+  ensure(&models.target.model->device() != &device,
          "two models that work at the same time need separate devices");
+  ensure(settings.n_drafters >= 1 && settings.n_drafters <= settings.n_branches,
+         "a drafter needs a branch to draft for");
+  drafter_devices_.assign(static_cast<std::size_t>(settings.n_drafters), &device);
+  if (settings.n_drafters == 1) {
+    drafting_.push_back(std::make_unique<DraftingModel>(draft));
+    return;
+  }
+  const bool on_cpu = kernels::is_cpu(device.name());
+  for (int branch = 0; branch < settings.n_branches; branch++)
+    drafting_.push_back(std::make_unique<DraftingModel>(
+        draft, on_cpu ? kernels::open_cpu(1, device.ops()) : kernels::open_gpu(device.name())));
+  for (std::size_t drafter = 1; on_cpu && drafter < drafter_devices_.size(); drafter++) {
+    own_devices_.push_back(kernels::open_cpu(settings.draft_threads, device.ops()));
+    drafter_devices_[drafter] = own_devices_.back().get();
+  }
 }
 
 std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> requests,
@@ -305,12 +351,14 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
   std::optional<LoadSampler> sampler;
   if (watch.events) {
     events.emplace(*watch.events);
-    sampler.emplace(models_.target.model->device(), *watch.events, &models_.draft->model->device());
+    sampler.emplace(models_.target.model->device(), *watch.events, drafting_devices());
+    report_processors(*watch.events);
   }
-  const Call call{models_,  requests,       watch,   events ? &*events : nullptr,
-                  prompts_, draft_prompts_, totals_, settings_};
+  const Call call{
+      models_,          requests, watch,    events ? &*events : nullptr, prompts_, drafting_,
+      drafter_devices_, totals_,  settings_};
   Rounds rounds(settings_.n_branches, *policy_, settings_.n_together, call.events, rounds_,
-                overlap_.get());
+                overlap_.get(), settings_.n_drafters);
   JobRounds work(call, settings_.n_branches);
   const auto report = [&] {
     if (!events) return;
@@ -336,6 +384,31 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
   add(rounds_, rounds.totals());
   totals_.wall += now_ns() - begun;
   return completions;
+}
+
+/// The devices whose threads or streams draft.
+std::vector<const kernels::Device*> RoundsScheduler::drafting_devices() const {
+  std::vector<const kernels::Device*> devices;
+  if (kernels::is_cpu(models_.draft->model->device().name()))
+    devices.assign(drafter_devices_.begin(), drafter_devices_.end());
+  else
+    for (const auto& one : drafting_) devices.push_back(&one->model.device());
+  return devices;
+}
+
+/// Emits a notice, once, if the drafters and the target have more threads than there are processors.
+void RoundsScheduler::report_processors(EventSink& events) {
+  const int n_threads = settings_.n_drafters * settings_.draft_threads;
+  const auto n_processors = static_cast<int>(std::thread::hardware_concurrency());
+  const bool on_cpu = kernels::is_cpu(models_.draft->model->device().name());
+  if (has_reported_processors_ || settings_.n_drafters == 1 || !on_cpu || n_threads < n_processors)
+    return;
+  has_reported_processors_ = true;
+  events.push(Notice{now_ns(), Notice::Level::Info,
+                     fmt::format("seed: {} drafters use {} threads beside those of the target, on "
+                                 "{} processors; a drafter without a processor of its own delays "
+                                 "the target",
+                                 settings_.n_drafters, n_threads, n_processors)});
 }
 
 const ModeChoice* RoundsScheduler::choice() const {
@@ -365,6 +438,8 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   const auto ms = [](Nanoseconds ns) { return static_cast<double>(ns) * 1e-6; };
   figures["branches"] = settings_.n_branches;
   figures["most_branches"] = rounds_.most_branches;
+  figures["drafters"] = settings_.n_drafters;
+  figures["most_drafting"] = rounds_.most_drafting;
   figures["drafts"] = static_cast<double>(totals_.n_drafts);
   figures["verifications"] = static_cast<double>(rounds_.n_verifications);
   figures["longest_queue"] = rounds_.longest_queue;
@@ -395,7 +470,8 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   figures["round_draft_ms"] = draft;
   const double together =
       static_cast<double>(totals_.n_steps) / static_cast<double>(rounds_.n_verifications);
-  figures["rounds_bound"] = speedup_bound(rounds_.most_branches, 1, draft, verify, together);
+  figures["rounds_bound"] =
+      speedup_bound(rounds_.most_branches, settings_.n_drafters, draft, verify, together);
   return figures;
 }
 

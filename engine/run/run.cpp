@@ -34,7 +34,9 @@ DecoderContext context_for(const RunModels& models,
                      .ignore_eos = request.ignore_eos,
                      .eos_ids = model.config().eos_ids,
                      .stop_ids = request.stop_ids},
-          .draft_model = models.draft ? models.draft->model.get() : nullptr,
+          .draft_model = models.drafts_with ? models.drafts_with
+                         : models.draft     ? models.draft->model.get()
+                                            : nullptr,
           .probe = request.probe,
           .draft_prompts = prompts,
           .control = models.target.control.get(),

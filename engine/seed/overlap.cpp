@@ -43,7 +43,7 @@ double ModeChoice::ms(Mode mode) const {
 
 /// The shortest possible round with overlap, relative to one in turn.
 double ModeChoice::least_overlapped() const {
-  return std::max({1.0 / n_branches_, drafting_share_, 1 - drafting_share_});
+  return std::max({1.0 / n_branches_, drafting_share_ / n_drafters_, 1 - drafting_share_});
 }
 
 bool ModeChoice::cannot_gain() const {
@@ -148,9 +148,10 @@ void ChosenOverlap::measured(int n_branches, const RoundTime& per_text) {
   auto found = choices_.find(n_branches);
   if (found == choices_.end()) {
     const ModeChoice* const like = nearest(n_branches);
-    found =
-        choices_.emplace(n_branches, like ? ModeChoice(*like, n_branches) : ModeChoice(n_branches))
-            .first;
+    found = choices_
+                .emplace(n_branches,
+                         like ? ModeChoice(*like, n_branches) : ModeChoice(n_branches, n_drafters_))
+                .first;
   }
   found->second.measured(per_text);
 }
@@ -160,9 +161,9 @@ const std::vector<std::string>& overlap_names() {
   return names;
 }
 
-std::unique_ptr<Overlap> overlap_named(const std::string& name) {
+std::unique_ptr<Overlap> overlap_named(const std::string& name, int n_drafters) {
   ensure(std::ranges::count(overlap_names(), name) == 1, "there is no overlap mode with this name");
-  if (name == "auto") return std::make_unique<ChosenOverlap>();
+  if (name == "auto") return std::make_unique<ChosenOverlap>(n_drafters);
   return std::make_unique<FixedOverlap>(name == "always");
 }
 

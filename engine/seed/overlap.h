@@ -49,9 +49,9 @@ class FixedOverlap final : public Overlap {
 ///           other mode runs for three rounds (fewer if it is much slower), and is kept if its mean is
 ///           then 3 % better. The uncertainty of the mode that is not used grows, so a slightly slower
 ///           mode is tried again soon and a much slower one rarely
-///   bound   an overlapped round takes at least the longer of draft and verification, and at least the
-///           time of a branch alone / the number of branches. Overlapped rounds are not tried if this
-///           bound leaves a gain below 3 %
+///   bound   an overlapped round takes at least the longest of a verification, a draft / the number of
+///           drafters, and the time of a branch alone / the number of branches. Overlapped rounds are
+///           not tried if this bound leaves a gain below 3 %
 class ModeChoice {
  public:
   enum Mode : std::uint8_t { InTurn, Overlapped };
@@ -61,7 +61,9 @@ class ModeChoice {
   /// Starts with the measurements of `like`, the choice for another number of branches. The first
   /// round measured rescales its times, so only their ratio is used.
   explicit ModeChoice(const ModeChoice& like, int n_branches);
-  explicit ModeChoice(int n_branches) : n_branches_(n_branches) {}
+  /// @param n_drafters  most branches that draft at the same time
+  explicit ModeChoice(int n_branches, int n_drafters = 1)
+      : n_branches_(n_branches), n_drafters_(n_drafters) {}
 
   /// The mode of the next round.
   Mode mode() const { return mode_; }
@@ -93,6 +95,7 @@ class ModeChoice {
   void choose();
 
   int n_branches_ = 2;
+  int n_drafters_ = 1;
   Mode mode_ = InTurn, kept_ = InTurn;
   Estimate estimates_[2];
   bool is_copied_ = false;     // no round was measured since the estimates were copied
@@ -107,6 +110,8 @@ class ModeChoice {
 /// because there is nothing to overlap with.
 class ChosenOverlap final : public Overlap {
  public:
+  /// @param n_drafters  most branches that draft at the same time
+  explicit ChosenOverlap(int n_drafters = 1) : n_drafters_(n_drafters) {}
   bool at_once(int n_branches) const override;
   void measured(int n_branches, const RoundTime& per_text) override;
   /// The choices by number of branches.
@@ -117,13 +122,15 @@ class ChosenOverlap final : public Overlap {
  private:
   /// The choice with the nearest number of branches; null: none has measured.
   const ModeChoice* nearest(int n_branches) const;
+  int n_drafters_;
   std::map<int, ModeChoice> choices_;
 };
 
 /// The names of the modes: "auto", "always", "never".
 const std::vector<std::string>& overlap_names();
 /// Makes the decision rule with this name.
+/// @param n_drafters  most branches that draft at the same time
 /// @throws ContractError  if there is none; parse_options() has checked the name
-std::unique_ptr<Overlap> overlap_named(const std::string& name);
+std::unique_ptr<Overlap> overlap_named(const std::string& name, int n_drafters = 1);
 
 }  // namespace engine

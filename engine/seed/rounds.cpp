@@ -9,15 +9,18 @@ Rounds::Rounds(int n_branches,
                int n_together,
                EventSink* events,
                const RoundsTotals& known,
-               Overlap* overlap)
+               Overlap* overlap,
+               int n_drafters)
     : policy_(policy),
       n_together_(n_together),
+      n_drafters_(n_drafters),
       events_(events),
       known_(known),
       overlap_(overlap),
       places_(static_cast<std::size_t>(n_branches)) {
   ensure(n_branches >= 1, "rounds need at least one branch");
   ensure(n_together >= 1, "a verification needs at least one branch");
+  ensure(n_drafters >= 1, "rounds need at least one drafter");
 }
 
 Nanoseconds Rounds::move(int branch, Stage from, Stage to, Nanoseconds t) {
@@ -74,15 +77,18 @@ std::ptrdiff_t Rounds::n_in(Stage stage) const {
 }
 
 std::optional<int> Rounds::draft_next(Nanoseconds t) {
-  const bool is_busy = empties_queue_ || n_in(Stage::Drafting) + n_in(Stage::Verifying) > 0;
+  const auto n_drafting = static_cast<int>(n_in(Stage::Drafting));
+  const bool is_busy = empties_queue_ || n_drafting + n_in(Stage::Verifying) > 0;
   if (!at_once() && is_busy) return std::nullopt;
+  if (n_drafting >= n_drafters_) return std::nullopt;
   if (ready_.empty()) {
-    if (draft_idle_since_ < 0) draft_idle_since_ = t;
+    if (draft_idle_since_ < 0 && n_drafting == 0) draft_idle_since_ = t;
     return std::nullopt;
   }
   const int branch = take(ready_, "draft", t);
   totals_.wait_for_draft += move(branch, Stage::Ready, Stage::Drafting, t);
   busy(draft_idle_since_, totals_.draft_idle, branch, "draft", t);
+  totals_.most_drafting = std::max(totals_.most_drafting, n_drafting + 1);
   return branch;
 }
 
@@ -104,7 +110,8 @@ bool Rounds::pays_to_wait() const {
   const auto mean = [](Nanoseconds all, std::int64_t n) {
     return static_cast<double>(all) / static_cast<double>(n);
   };
-  return static_cast<double>(n_missing) * mean(known_.drafting + totals_.drafting, n_drafts) <
+  const auto n_in_a_row = (n_missing + n_drafters_ - 1) / n_drafters_;  // of one drafter
+  return static_cast<double>(n_in_a_row) * mean(known_.drafting + totals_.drafting, n_drafts) <
          mean(known_.verifying + totals_.verifying, n_verifications);
 }
 

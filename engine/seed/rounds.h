@@ -5,10 +5,11 @@
 //            longer than the number of branches
 //   differs  a policy chooses the next branch of the queue, by default first come, first served;
 //            the target may verify several branches in one forward; it then waits for unfinished
-//            drafts if waiting costs less than the extra verification that it saves
+//            drafts if waiting costs less than the extra verification that it saves. Fewer drafters
+//            than branches may work; a free one takes the next branch by the policy
 // Rounds only does the bookkeeping: which branch may do what next, and how long branches and models
-// waited. Two threads (rounds_threads.h) and a simulator with its own clock (rounds_simulator.h)
-// both use this class.
+// waited. Threads (rounds_threads.h) and a simulator with its own clock (rounds_simulator.h) both
+// use this class.
 #pragma once
 
 #include <cstdint>
@@ -43,13 +44,14 @@ struct RoundsTotals {
   std::int64_t n_overlapped = 0;     // verifications during which the draft was allowed to work
   int longest_queue = 0;
   int most_branches = 0;            // largest number of branches active at the same time
+  int most_drafting = 0;            // largest number of branches in their drafts at the same time
   Nanoseconds wait_for_target = 0;  // of branches in the queue
-  Nanoseconds wait_for_draft = 0;   // of branches with label 1 while the draft works for another
-  Nanoseconds drafting = 0;
+  Nanoseconds wait_for_draft = 0;   // of branches with label 1 while all drafters work for others
+  Nanoseconds drafting = 0;         // sum over the drafts, also of those at the same time
   Nanoseconds verifying = 0;
   Nanoseconds target_idle = 0;  // time in which the target had no drafts to verify
-  // time in which no branch waited for the draft model: from a draft_next() that returned none to
-  // the next draft. With several drafting threads, others may be drafting during this time
+  // time in which no drafter worked and no branch waited for one: from a draft_next() that returned
+  // none to the next draft
   Nanoseconds draft_idle = 0;
 };
 
@@ -67,17 +69,20 @@ class Rounds {
   ///                    stages are estimated
   /// @param overlap     decides whether both models work at the same time, and receives round
   ///                    times; outlives the rounds. Null: always
+  /// @param n_drafters  most branches that draft at the same time; at least 1
   Rounds(int n_branches,
          const Policy& policy,
          int n_together,
          EventSink* events,
          const RoundsTotals& known = {},
-         Overlap* overlap = nullptr);
+         Overlap* overlap = nullptr,
+         int n_drafters = 1);
 
   // State transitions. Each call passes the current time t, which never decreases.
   /// A request takes the free place `branch`, which may draft from then on.
   void admit(int branch, RunId run, double value, Nanoseconds t);
-  /// The branch that drafts next; nullopt: none may. If the models work in turn, no branch drafts
+  /// The branch that drafts next; nullopt: none may, because none is ready or all drafters work. If
+  /// the models work in turn, no branch drafts
   /// while another branch drafts, while the target works, or before the target has emptied the
   /// queue. Thus drafts follow each other and find the draft model's weights in the processor's
   /// cache; a verification would evict them.
@@ -94,6 +99,10 @@ class Rounds {
 
   /// True if draft and target work at the same time now, false if in turn.
   bool at_once() const { return !overlap_ || overlap_->at_once(n_active_); }
+  /// Most branches that draft at the same time.
+  int n_drafters() const { return n_drafters_; }
+  /// Number of branches that may draft.
+  int n_ready() const { return static_cast<int>(ready_.size()); }
   /// Number of places.
   int n_branches() const { return static_cast<int>(places_.size()); }
   /// True if the branch is active and neither drafting, nor in the queue, nor being verified (label
@@ -136,6 +145,7 @@ class Rounds {
 
   const Policy& policy_;
   int n_together_;
+  int n_drafters_;
   EventSink* events_;
   RoundsTotals known_;
   Overlap* overlap_;
@@ -163,14 +173,17 @@ class Rounds {
 };
 
 /// The work that rounds schedule. Only one call at a time uses a branch. draft() may run at the
-/// same time as another member function for another branch. Two calls of draft() never overlap;
-/// each may come from either thread.
+/// same time as another member function for another branch, and as further calls of draft(): at most
+/// Rounds::n_drafters() of them overlap.
 class RoundsWork {
  public:
   virtual ~RoundsWork() = default;
   // Called before draft() or verify(), on their thread.
-  /// @param at_once  true: the target may work at the same time; false: only the draft works
-  virtual void about_to_draft(bool /*at_once*/) {}
+  /// @param drafter  number of the drafter that will draft, from 0. At most one call at a time uses
+  ///                 a drafter, on any thread
+  /// @param at_once  true: the target and other drafters may work at the same time; false: only
+  ///                 this draft
+  virtual void about_to_draft(int /*drafter*/, int /*branch*/, bool /*at_once*/) {}
   /// @param at_once  true: the draft may work at the same time; false: only the target works
   virtual void about_to_verify(bool /*at_once*/) {}
   /// Starts the next request in a free place and reads its prompt with the target. nullopt: there
@@ -189,7 +202,7 @@ class RoundsWork {
 /// drafts for t_draft / n_drafts on average, so the bound is
 ///   (t_draft + t_verify) / max((t_draft + t_verify) / n, t_verify, t_draft / n_drafts)
 /// With one draft per branch this is the paper's min(n, (t_draft + t_verify) / t_verify). With one
-/// drafting thread for all branches it is at most 2. If one verification covers m branches, each
+/// drafter for all branches it is at most 2. If one verification covers m branches, each
 /// branch bears 1/m of its cost (also in turn), but waits for the whole verification:
 ///   (t_draft + t_verify / m) / max((t_draft + t_verify) / n, t_verify / m, t_draft / n_drafts)
 /// @param t_draft, t_verify  durations of a draft and of a whole verification

@@ -9,10 +9,7 @@ namespace {
 class Simulation {
  public:
   Simulation(Rounds& rounds, RoundsWork& work, const StageTimes& times)
-      : rounds_(rounds),
-        work_(work),
-        times_(times),
-        n_drafts_(times.n_drafts > 0 ? times.n_drafts : rounds.n_branches()) {}
+      : rounds_(rounds), work_(work), times_(times) {}
 
   std::vector<StageSlice> run() {
     for (int branch = 0; branch < rounds_.n_branches(); branch++) admit(branch);
@@ -29,11 +26,8 @@ class Simulation {
   }
 
   void start_stages() {
-    while (std::ssize(drafting_) < n_drafts_) {
-      const std::optional<int> branch = rounds_.draft_next(now_);
-      if (!branch) break;
+    while (const std::optional<int> branch = rounds_.draft_next(now_))
       drafting_.push_back({Stage::Draft, *branch, now_, now_ + times_.draft(*branch)});
-    }
     if (!verifying_.empty()) return;
     const std::vector<int> branches = rounds_.verify_next(now_);
     if (branches.empty()) return;
@@ -75,7 +69,6 @@ class Simulation {
   Rounds& rounds_;
   RoundsWork& work_;
   const StageTimes& times_;
-  int n_drafts_;
   Nanoseconds now_ = 0;
   std::vector<StageSlice> drafting_, verifying_;
   std::vector<StageSlice> slices_;
@@ -83,10 +76,9 @@ class Simulation {
 
 }  // namespace
 
-StageTimes fixed_times(Nanoseconds t_draft, Nanoseconds t_verify, int n_drafts) {
+StageTimes fixed_times(Nanoseconds t_draft, Nanoseconds t_verify) {
   return {.draft = [t_draft](int) { return t_draft; },
-          .verify = [t_verify](std::span<const int>) { return t_verify; },
-          .n_drafts = n_drafts};
+          .verify = [t_verify](std::span<const int>) { return t_verify; }};
 }
 
 std::vector<StageSlice> simulate_rounds(Rounds& rounds, RoundsWork& work, const StageTimes& times) {

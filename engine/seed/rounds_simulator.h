@@ -15,11 +15,9 @@ namespace engine {
 struct StageTimes {
   std::function<Nanoseconds(int branch)> draft;                      // one tree
   std::function<Nanoseconds(std::span<const int> branches)> verify;  // one forward
-  // number of drafts that work at the same time; 0: one per branch, as in the paper
-  int n_drafts = 0;
 };
 /// Every draft takes t_draft, and every verification t_verify for any number of branches.
-StageTimes fixed_times(Nanoseconds t_draft, Nanoseconds t_verify, int n_drafts = 0);
+StageTimes fixed_times(Nanoseconds t_draft, Nanoseconds t_verify);
 
 /// One stage of a branch on the simulator's clock.
 struct StageSlice {

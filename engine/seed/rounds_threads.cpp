@@ -1,5 +1,6 @@
 #include "engine/seed/rounds_threads.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -7,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "engine/event/clock.h"
 
@@ -16,34 +18,44 @@ namespace {
 /// Time between calls of between() while the target's thread waits for a draft.
 constexpr std::chrono::milliseconds kWaitPeriod{100};
 
-/// Overlapped: the caller's thread verifies and the other one drafts. In turn: the caller's thread
-/// does both, so no branch is handed to another thread, and the other thread sleeps.
-class TwoThreads {
+/// Overlapped: the caller's thread verifies and the others draft. In turn: the caller's thread does
+/// both, so no branch is handed to another thread, and the others sleep.
+class RoundsThreads {
  public:
-  TwoThreads(Rounds& rounds, RoundsWork& work) : rounds_(rounds), work_(work) {}
+  RoundsThreads(Rounds& rounds, RoundsWork& work) : rounds_(rounds), work_(work) {}
+  ~RoundsThreads() { join(); }
+  RoundsThreads(const RoundsThreads&) = delete;
+  RoundsThreads& operator=(const RoundsThreads&) = delete;
 
   void run(const std::function<bool()>& stop, const std::function<void()>& between) {
-    std::thread drafting = started();
-    try {
-      verify(stop, between);
-    } catch (...) {
-      close();
-      drafting.join();
-      throw;
-    }
-    close();
-    drafting.join();
+    start();
+    verify(stop, between);
+    join();
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
-  std::thread started() {
+  void start() {
     try {
-      return std::thread([this] { draft(); });
+      for (int drafter = 0; drafter < rounds_.n_drafters(); drafter++)
+        drafting_.emplace_back([this, drafter] { draft(drafter); });
     } catch (const std::system_error& error) {
-      throw Error(ErrorCode::Resources, std::string("threads: cannot start the one that drafts (") +
-                                            error.what() + "); use a decoder that needs none");
+      throw Error(ErrorCode::Resources, "threads: cannot start thread " +
+                                            std::to_string(drafting_.size() + 1) + " of " +
+                                            std::to_string(rounds_.n_drafters()) + " that draft (" +
+                                            error.what() + "); use a decoder that needs fewer");
     }
+  }
+
+  /// Ends the drafting threads after their current drafts.
+  void join() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    to_draft_.notify_all();
+    for (std::thread& thread : drafting_) thread.join();
+    drafting_.clear();
   }
 
   // The target's thread.
@@ -57,13 +69,13 @@ class TwoThreads {
       n_active += admit(branch);
     while (n_active > 0 && !stopped()) {
       const std::vector<int> branches = next_to_verify(between);
-      if (branches.empty()) return;  // the other thread has failed
+      if (branches.empty()) return;  // a drafting thread has failed
       work_.about_to_verify(overlaps_);
       const std::vector<VerifiedBranch> verified = work_.verify(branches);
       {
         const std::lock_guard lock(mutex_);
         rounds_.verified(verified, now_ns());
-        wake_if_at_once();
+        wake_drafters();
       }
       for (const VerifiedBranch& one : verified) {
         if (!one.over) continue;
@@ -81,16 +93,18 @@ class TwoThreads {
     {
       const std::lock_guard lock(mutex_);
       rounds_.admit(branch, request->run, request->value, now_ns());
-      wake_if_at_once();
+      wake_drafters();
     }
     return 1;
   }
 
-  /// Wakes the drafting thread if the models work at the same time; called under the lock. In turn
-  /// the thread stays asleep: it would find nothing to do and would take a core from the working
-  /// model.
-  void wake_if_at_once() {
-    if (rounds_.at_once()) to_draft_.notify_one();
+  /// Wakes one drafting thread for each branch that may draft, if the models work at the same time;
+  /// called under the lock. The other threads, and in turn all of them, stay asleep: they would find
+  /// nothing to do and would take a core from a working model.
+  void wake_drafters() {
+    if (!rounds_.at_once()) return;
+    const int n = std::min(rounds_.n_ready(), rounds_.n_drafters());
+    for (int i = 0; i < n; i++) to_draft_.notify_one();
   }
 
   std::vector<int> next_to_verify(const std::function<void()>& between) {
@@ -98,13 +112,13 @@ class TwoThreads {
     while (!failure_) {
       std::vector<int> branches = rounds_.verify_next(now_ns());
       overlaps_ = rounds_.at_once();
-      wake_if_at_once();  // the mode may have changed
+      wake_drafters();  // the mode may have changed
       if (!branches.empty()) return branches;
       if (overlaps_) {
         wait_for_draft(lock, between);
       } else if (const std::optional<int> branch = rounds_.draft_next(now_ns())) {
         lock.unlock();
-        work_.about_to_draft(false);
+        work_.about_to_draft(0, *branch, false);
         work_.draft(*branch);
         lock.lock();
         rounds_.drafted(*branch, now_ns());
@@ -123,11 +137,11 @@ class TwoThreads {
     lock.lock();
   }
 
-  // The drafting thread. Both the work and the event sink of the bookkeeping may throw.
-  void draft() {
+  // A drafting thread. Both the work and the event sink of the bookkeeping may throw.
+  void draft(int drafter) {
     try {
       while (const std::optional<int> branch = next_to_draft()) {
-        work_.about_to_draft(true);
+        work_.about_to_draft(drafter, *branch, true);
         work_.draft(*branch);
         {
           const std::lock_guard lock(mutex_);
@@ -137,7 +151,7 @@ class TwoThreads {
       }
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
+      if (!failure_) failure_ = std::current_exception();
       to_verify_.notify_one();
     }
   }
@@ -152,12 +166,6 @@ class TwoThreads {
     return std::nullopt;
   }
 
-  void close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    to_draft_.notify_one();
-  }
-
   Rounds& rounds_;
   RoundsWork& work_;
   std::mutex mutex_;  // guards the rounds and the members declared below
@@ -166,7 +174,8 @@ class TwoThreads {
   // member
   bool overlaps_ = true;
   bool closed_ = false;
-  std::exception_ptr failure_;  // of the drafting thread
+  std::exception_ptr failure_;  // the first one of a drafting thread
+  std::vector<std::thread> drafting_;
 };
 
 }  // namespace
@@ -175,7 +184,7 @@ void run_rounds(Rounds& rounds,
                 RoundsWork& work,
                 const std::function<bool()>& stop,
                 const std::function<void()>& between) {
-  TwoThreads(rounds, work).run(stop, between);
+  RoundsThreads(rounds, work).run(stop, between);
 }
 
 }  // namespace engine

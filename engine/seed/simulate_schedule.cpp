@@ -118,6 +118,12 @@ Schedule untimed(const Schedule& recorded, std::span<const Text> texts, int n_br
   return schedule;
 }
 
+/// The number of draft models. More than branches have no work.
+int drafters_of(const SimulatedStages& stages) {
+  const int n = stages.n_branches;
+  return stages.n_drafts > 0 ? std::min(stages.n_drafts, n) : n;
+}
+
 /// Simulates a level of runs, whose first turn is schedule.turns[turn].
 /// @return  its duration
 Nanoseconds run_level(const Schedule& recorded,
@@ -136,10 +142,8 @@ Nanoseconds run_level(const Schedule& recorded,
   }
   Times times(schedule, std::move(first), begin, stages.verify);
   ScriptedWork work(std::move(requests));
-  Rounds rounds(stages.n_branches, policy, 1, &times);
-  return simulate_rounds(rounds, work, fixed_times(stages.draft, stages.verify, stages.n_drafts))
-      .back()
-      .end;
+  Rounds rounds(stages.n_branches, policy, 1, &times, {}, nullptr, drafters_of(stages));
+  return simulate_rounds(rounds, work, fixed_times(stages.draft, stages.verify)).back().end;
 }
 
 }  // namespace
@@ -161,8 +165,8 @@ SimulatedSchedule simulate_schedule(const Schedule& recorded, const SimulatedSta
   simulated.in_turn =
       static_cast<Nanoseconds>(simulated.schedule.turns.size()) * (stages.draft + stages.verify);
   simulated.bound =
-      speedup_bound(stages.n_branches, stages.n_drafts > 0 ? stages.n_drafts : stages.n_branches,
-                    static_cast<double>(stages.draft), static_cast<double>(stages.verify));
+      speedup_bound(stages.n_branches, drafters_of(stages), static_cast<double>(stages.draft),
+                    static_cast<double>(stages.verify));
   return simulated;
 }
 

@@ -89,7 +89,10 @@ struct RunModels {
   RunModels(LoadedModel& decides, LoadedModel* proposes = nullptr)
       : target(decides), draft(proposes) {}
   LoadedModel& target;
-  LoadedModel* draft;             // null: there is none
+  LoadedModel* draft;  // null: there is none
+  // a second model with the draft's weights that drafts in its place (Model::share_weights); null:
+  // draft->model drafts
+  Model* drafts_with = nullptr;
   LoadedHeads* medusa = nullptr;  // likewise
   LoadedHeads* chimera = nullptr;
   std::string trees_dir;                 // directory of the bundled trees

@@ -69,6 +69,7 @@ constexpr OptionLabel kLabels[] = {
     {"", "policy", "sequence order"},
     {"", "batch_verify", "drafts per pass"},
     {"", "overlap", "overlap drafting"},
+    {"", "drafters", "drafts at once"},
     {"", "draft_threads", "draft threads"},
     {"", "target_threads", "target threads"},
 };

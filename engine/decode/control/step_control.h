@@ -54,17 +54,21 @@ class StepControl {
   const CostModel& costs() const { return costs_.of(is_overlapped()); }
   /// Sets the number of sequences for which a draft model works while the target verifies; 0: both
   /// models work in turn.
-  void set_overlapped(int n_sequences) { n_overlapped_ = n_sequences; }
+  /// @param n_drafters  sequences that draft at the same time
+  void set_overlapped(int n_sequences, int n_drafters = 1) {
+    n_overlapped_ = n_sequences;
+    n_drafters_ = n_drafters;
+  }
   bool is_overlapped() const { return n_overlapped_ > 0; }
   /// Expected time of a sequence's round. In turn: the sum of draft and verification. Overlapped: the
-  /// longest of draft_ms, verify_ms, and the time of one sequence's round alone / the number of
-  /// sequences.
+  /// longest of draft_ms / the number of drafters, verify_ms, and the time of one sequence's round
+  /// alone / the number of sequences.
   /// @param draft_ms   time of a draft
   /// @param verify_ms  a sequence's share of a verification
   double round_ms(double draft_ms, double verify_ms) const {
     if (!is_overlapped()) return draft_ms + verify_ms;
     const double alone = draft_ms + verify_ms * n_lanes_;
-    return std::max({alone / n_overlapped_, draft_ms, verify_ms});
+    return std::max({alone / n_overlapped_, draft_ms / n_drafters_, verify_ms});
   }
   /// Sets the number of sequences that share a forward.
   void set_lanes(int n_lanes) { n_lanes_ = n_lanes; }
@@ -88,6 +92,7 @@ class StepControl {
   StageCosts costs_;
   int n_lanes_ = 1;
   int n_overlapped_ = 0;
+  int n_drafters_ = 1;
   int n_positions_ = 0;
   std::map<std::string, std::unique_ptr<Learned>> learned_;
 };

@@ -247,6 +247,7 @@ TEST_F(CliRounds, every_sequence_equals_ar_under_any_schedule) {
   for (const char* schedule :
        {"", "--set overlap=always --temperature 0.8", "--set policy=shortest --set overlap=never",
         "--set batch_verify=2 --set policy=priority", "--set overlap=always --set target_threads=1",
+        "--set overlap=always --set drafters=0", "--set drafters=2 --temperature 0.8",
         "--set k_config=2,1 --set batch_verify=2 --temperature 0.8 --top-p 0.9"}) {
     const bool has_tree = std::string(schedule).find("k_config") != std::string::npos;
     const json found = raced(race + (has_tree ? "" : "--set k_config=1,1,1 ") + schedule);

@@ -93,6 +93,7 @@ TEST(Registry, option_names_follow_the_command_line_contract) {
         {"k_config", {"2,2,1"}},
         {"policy", {"fcfs", "shortest", "priority"}},
         {"overlap", {"auto", "always", "never"}},
+        {"drafters", {"0", "1", "3"}},
         {"batch_verify", any}}},
       {"fastcot",
        {{"window", any}, {"filler", any}, {"skip", on_off}, {"stop", {"none", "probe", "bound"}}}},

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/decode/control/step_control.h"
@@ -77,10 +78,13 @@ TEST(RoundsScheduler, gives_each_request_its_output_alone) {
     }
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
     for (const char* policy : {"fcfs", "shortest", "priority"}) {
-      for (const int n : {1, 3}) {
+      for (const int n : {1, 2, 3}) {  // branches and drafters
         const std::string overlap = overlap_names()[n_tried++ % overlap_names().size()];
-        RoundsScheduler scheduler(
-            bundled(), {.n_branches = n, .n_together = n, .policy = policy, .overlap = overlap});
+        RoundsScheduler scheduler(bundled(), {.n_branches = n,
+                                              .n_together = n,
+                                              .policy = policy,
+                                              .overlap = overlap,
+                                              .n_drafters = n});
         const auto found = scheduler.run(requests, {});
         ASSERT_EQ(found.size(), requests.size());
         for (std::size_t i = 0; i < requests.size(); i++) {
@@ -160,7 +164,7 @@ Delayed& made_delayed(LoadedModel& loaded) {
   return delayed;
 }
 
-// T10 with the real work: jobs, both prompt caches, finished decoders, and events from two threads.
+// T10 with the real work: jobs, all prompt caches, finished decoders, and events from several threads.
 TEST(RoundsScheduler, random_delays_change_no_token) {
   ModelStore own(kAssets, 2);
   const RunModels models = models_for(own, {}, {}, "seed", {});
@@ -184,6 +188,7 @@ TEST(RoundsScheduler, random_delays_change_no_token) {
            {0, 1, 2, 3, 4, 5, 6, 7}) {  // 1 to 4 branches, verified alone or three together
         const int n = 1 + i / 2, together = i % 2 ? 3 : 1;
         const int threads = 1 + static_cast<int>((trial + trial / 2) % 2);
+        const int drafters = std::min(n, 1 + static_cast<int>(trial / 2 % 3));
         const std::string& policy = policies[trial % policies.size()];
         target.begin(100 + trial);
         draft.begin(200 + trial++);
@@ -193,13 +198,16 @@ TEST(RoundsScheduler, random_delays_change_no_token) {
                                            .n_together = together,
                                            .policy = policy,
                                            .overlap = overlap,
-                                           .target_threads = threads});
+                                           .target_threads = threads,
+                                           .draft_threads = 1 + i % 2,
+                                           .n_drafters = drafters});
         const auto found = scheduler.run(requests, {.events = &events});
         ASSERT_EQ(found.size(), requests.size());
         for (std::size_t r = 0; r < requests.size(); r++)
           EXPECT_EQ(found[r].result.tokens, alone[r].result.tokens)
               << r << ": " << n << " branches, " << together << " together, " << threads
-              << " threads, " << policy << " " << overlap << " " << static_cast<int>(mode);
+              << " threads, " << policy << " " << overlap << " " << static_cast<int>(mode) << " "
+              << drafters << " drafters";
         Timeline timeline;
         timeline.apply(describe(models.target));
         timeline.apply(describe(*models.draft));
@@ -430,8 +438,9 @@ TEST(RoundsScheduler, chosen_trees_change_no_token) {
     for (const std::string& overlap : overlap_names()) {
       for (const int together : {1, 3}) {
         EventList events;
-        RoundsScheduler scheduler(bundled(),
-                                  {.n_branches = 3, .n_together = together, .overlap = overlap});
+        RoundsScheduler scheduler(
+            bundled(),
+            {.n_branches = 3, .n_together = together, .overlap = overlap, .n_drafters = together});
         const auto found = scheduler.run(requests, {.events = &events});
         for (std::size_t i = 0; i < requests.size(); i++)
           EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << overlap << together;
@@ -491,6 +500,65 @@ TEST(RoundsScheduler, a_prompt_of_several_branches_is_stored_once) {
   }
   EXPECT_LT(cache[4], 3 * cache[1]) << "only the last page of each differs";
   EXPECT_GT(cache[4], cache[1]);
+}
+
+TEST(RoundsScheduler, several_drafters_are_reported_and_share_the_weights) {
+  const auto requests = several(0);
+  EventList events;
+  RoundsScheduler scheduler(bundled(), {.n_branches = 3, .overlap = "always", .n_drafters = 3});
+  const auto first = scheduler.run(requests, {.events = &events});
+  const auto figures = scheduler.figures();
+  EXPECT_EQ(figures.at("drafters"), 3);
+  EXPECT_GE(figures.at("most_drafting"), 1);
+  EXPECT_LE(figures.at("most_drafting"), 3);
+  EXPECT_DOUBLE_EQ(figures.at("rounds_bound"),
+                   speedup_bound(3, 3, figures.at("round_draft_ms"), figures.at("round_verify_ms"),
+                                 figures.at("steps") / figures.at("verifications")));
+  EXPECT_EQ(bundled().draft->model->cache_bytes(), 0) << "the branches have models of their own";
+  EXPECT_GT(figures.at("draft_cache_bytes"), 0);
+  EXPECT_EQ(figures.at("draft_weight_bytes"),
+            static_cast<double>(bundled().draft->model->weight_bytes()));
+  Timeline timeline;
+  timeline.apply(describe(bundled().target));
+  timeline.apply(describe(*bundled().draft));
+  int n_notices = 0;
+  for (const Event& event : events.events) {
+    timeline.apply(event);
+    const auto* notice = std::get_if<Notice>(&event);
+    n_notices += notice && notice->text.starts_with("seed: 3 drafters use 3 threads");
+  }
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  EXPECT_EQ(n_notices, std::thread::hardware_concurrency() <= 3 ? 1 : 0);
+  ASSERT_FALSE(timeline.samples().empty());
+  EXPECT_EQ(timeline.samples()[0].thread_busy_percent.size(), 6u)
+      << "two of the target, two of the draft's device, one of each further drafter";
+  // The prompts that a branch's model has read stay in its cache.
+  const auto second = scheduler.run(requests, {});
+  for (std::size_t i = 0; i < requests.size(); i++)
+    EXPECT_EQ(second[i].result.tokens, first[i].result.tokens);
+  EXPECT_THROW(RoundsScheduler(bundled(), {.n_branches = 2, .n_drafters = 3}), ContractError);
+}
+
+TEST(RoundsScheduler, drafters_that_cannot_work_are_refused) {
+  const auto refusal = [](const OptionValues& options) -> std::string {
+    try {
+      parse_options("seed", options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({{"drafters", "3"}}), "");
+  EXPECT_EQ(refusal({{"drafters", "0"}, {"branches", "6"}}), "");
+  EXPECT_EQ(
+      refusal({{"drafters", "4"}}),
+      "seed: drafters=4 is more than branches=3, but a text has only one draft at a time; use "
+      "fewer drafters or more branches");
+  EXPECT_THAT(refusal({{"drafters", "0"}, {"overlap", "never"}}),
+              testing::HasSubstr("overlap=never"));
+  EXPECT_EQ(refusal({{"drafters", "1"}, {"overlap", "never"}}), "");
+  EXPECT_THAT(refusal({{"drafters", "2"}, {"draft_threads", "600"}}),
+              testing::HasSubstr("more than 1024 threads"));
 }
 
 TEST(RoundsScheduler, a_stop_returns_partial_output) {

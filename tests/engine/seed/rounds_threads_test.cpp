@@ -1,12 +1,16 @@
-// Rounds on two threads give each sequence its output alone under any delay and policy, and always
-// end (T10).
+// Rounds on several threads give each sequence its output alone under any delay and policy, and
+// always end (T10).
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -27,11 +31,50 @@ void run_in_time(Rounds& rounds, RoundsWork& work, const std::function<bool()>& 
   run_rounds(rounds, work, stop);
 }
 
-/// Random delays that differ by call and thread.
+/// Random delays that differ by call and thread. Several threads may call the function.
 std::function<void()> delays(std::uint64_t seed) {
-  auto dice = std::make_shared<Dice>(seed);
-  return [dice] { std::this_thread::sleep_for(std::chrono::microseconds((*dice)(0, 200))); };
+  auto dice = std::make_shared<std::pair<std::mutex, Dice>>(std::piecewise_construct,
+                                                            std::tuple<>(), std::tuple(seed));
+  return [dice] {
+    int us = 0;
+    {
+      const std::lock_guard lock(dice->first);
+      us = dice->second(0, 200);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+  };
 }
+
+/// A draft model for each branch, as rounds with several drafters need.
+struct ToyDrafts {
+  ToyDrafts(const ToyShape& shape, int n) {
+    for (int i = 0; i < n; i++) models.push_back(std::make_unique<ToyModel>(draft_of(shape)));
+  }
+  std::vector<LanguageModel*> all() const {
+    std::vector<LanguageModel*> all;
+    for (const auto& model : models) all.push_back(model.get());
+    return all;
+  }
+  std::vector<std::unique_ptr<ToyModel>> models;
+};
+
+/// Fails the test if fewer than n threads arrive.
+class Meeting {
+ public:
+  explicit Meeting(int n) : n_(n) {}
+  /// Waits until n calls have arrived; later calls do not wait.
+  void arrive() {
+    std::unique_lock lock(mutex_);
+    n_arrived_++;
+    bell_.notify_all();
+    EXPECT_TRUE(bell_.wait_for(lock, std::chrono::seconds(60), [&] { return n_arrived_ >= n_; }));
+  }
+
+ private:
+  int n_, n_arrived_ = 0;
+  std::mutex mutex_;
+  std::condition_variable bell_;
+};
 
 std::vector<Text> texts_of(Dice& dice, const Job& job, int vocab, int n) {
   std::vector<Text> texts;
@@ -95,8 +138,10 @@ TEST(RoundsThreads, delays_and_policies_change_no_token) {
         const int n = 1 + trial % 5;
         const auto overlap = overlap_of_trial(trial);
         const auto by = policy_named(policy);
-        Rounds rounds(n, *by, 1 + trial / 2 % 3, nullptr, {}, overlap.get());
+        const ToyDrafts drafts(kShape, n);
+        Rounds rounds(n, *by, 1 + trial / 2 % 3, nullptr, {}, overlap.get(), 1 + trial / 3 % 3);
         LaneRounds work(target, texts, n, nullptr);
+        if (rounds.n_drafters() > 1) work.drafts = drafts.all();
         work.draft_delay = delays(static_cast<std::uint64_t>(100 + trial));
         work.verify_delay = delays(static_cast<std::uint64_t>(200 + trial));
         run_in_time(rounds, work);
@@ -132,6 +177,39 @@ TEST(RoundsThreads, two_transformers_on_two_threads_decode_as_in_turn) {
     run_in_time(rounds, work);
     for (std::size_t i = 0; i < texts.size(); i++)
       EXPECT_EQ(work.tokens[i], run_ar(*target, texts[i].prompt, texts[i].job).tokens);
+  }
+}
+
+TEST(RoundsThreads, drafters_that_share_weights_decode_as_in_turn) {
+  const auto target_device = kernels::open_cpu(2), draft_device = kernels::open_cpu(1);
+  for (const auto dtype : {kernels::DType::BF16, kernels::DType::F32}) {
+    const auto target = tiny_transformer(*target_device, dtype, 11);
+    const auto draft = tiny_draft(*draft_device, dtype, 11);
+    std::vector<std::unique_ptr<kernels::Device>> devices;
+    std::vector<std::unique_ptr<Model>> models;
+    for (int branch = 0; branch < 3; branch++) {
+      devices.push_back(kernels::open_cpu(1 + branch % 2));
+      models.push_back(draft->share_weights(*devices.back()));
+      EXPECT_EQ(models.back()->weight_bytes(), draft->weight_bytes());
+    }
+    Dice dice(8);
+    for (const float temperature : {0.0f, 0.8f}) {
+      for (const int n_drafters : {1, 2, 3}) {
+        Job job{.decoder = "seed", .options = {{"k_config", "2,1,1"}}};
+        job.sampling.temperature = temperature;
+        const std::vector<Text> texts = texts_of(dice, job, 24, 9);
+        RandomOverlap overlap(3);
+        Rounds rounds(3, kFcfs, 2, nullptr, {}, &overlap, n_drafters);
+        LaneRounds work(*target, texts, 3, nullptr);
+        for (const auto& model : models) work.drafts.push_back(model.get());
+        run_in_time(rounds, work);
+        EXPECT_LE(rounds.totals().most_drafting, n_drafters);
+        for (std::size_t i = 0; i < texts.size(); i++)
+          EXPECT_EQ(work.tokens[i], run_ar(*target, texts[i].prompt, texts[i].job).tokens);
+      }
+    }
+    EXPECT_EQ(draft->cache_bytes(), 0) << "each branch has a cache of its own model";
+    EXPECT_THROW(draft->share_weights(*draft_device), ContractError);
   }
 }
 
@@ -199,6 +277,47 @@ TEST(RoundsThreads, drafting_and_verification_overlap) {
   EXPECT_TRUE(met);
 }
 
+// Each draft of the first round begins before another one ends, so their branches are between
+// Dequeued("draft") and Queued("target") at once.
+TEST(RoundsThreads, drafters_work_at_the_same_time) {
+  for (const int n_drafters : {2, 3}) {
+    ToyModel target(kShape), draft(draft_of(kShape));
+    Job job{.decoder = "seed"};
+    job.draft = &draft;
+    job.limits.max_tokens = 20;
+    const std::vector<Text> texts(5, {{1, 2, 3}, job});
+    const ToyDrafts drafts(kShape, 3);
+    LockedList events;
+    Rounds rounds(3, kFcfs, 1, &events, {}, nullptr, n_drafters);
+    LaneRounds work(target, texts, 3, &events);
+    work.drafts = drafts.all();
+    Meeting meeting(n_drafters);
+    work.draft_delay = [&] { meeting.arrive(); };
+    run_in_time(rounds, work);
+    EXPECT_EQ(rounds.totals().most_drafting, n_drafters);
+    std::set<int> drafting;
+    std::size_t most = 0;
+    Timeline timeline;
+    for (const Event& event : events.list.events) {
+      timeline.apply(event);
+      if (const auto* e = std::get_if<Dequeued>(&event); e && e->resource == "draft") {
+        EXPECT_TRUE(drafting.insert(e->branch).second);
+        most = std::max(most, drafting.size());
+      }
+      if (const auto* e = std::get_if<Queued>(&event); e && e->resource == "target") {
+        EXPECT_EQ(drafting.erase(e->branch), 1u);
+      }
+      if (const auto* e = std::get_if<Waiting>(&event); e && e->resource == "draft") {
+        EXPECT_EQ(drafting, std::set<int>{e->branch}) << "no drafter worked until this branch came";
+      }
+    }
+    EXPECT_EQ(most, static_cast<std::size_t>(n_drafters));
+    EXPECT_EQ(timeline.n_inconsistent(), 0);
+    for (const auto& tokens : work.tokens) EXPECT_EQ(tokens, work.tokens[0]);
+    EXPECT_EQ(work.tokens[0], run_ar(target, texts[0].prompt, job).tokens);
+  }
+}
+
 TEST(RoundsThreads, alternating_mode_never_overlaps) {
   ToyModel target(kShape), draft(draft_of(kShape));
   Job job{.decoder = "seed"};
@@ -217,24 +336,26 @@ TEST(RoundsThreads, alternating_mode_never_overlaps) {
   EXPECT_TRUE(on_own) << "one thread runs both stages";
 }
 
-TEST(RoundsThreads, an_exception_on_either_thread_ends_both) {
-  Dice dice(9);
-  for (const bool on_draft : {true, false}) {
-    for (const int at : {0, 1, 7}) {
-      ToyModel target(kShape), draft(draft_of(kShape));
-      Job job{.decoder = "seed"};
-      job.draft = &draft;
-      job.limits.max_tokens = 40;
-      const std::vector<Text> texts(5, {{1, 2, 3}, job});
-      RandomOverlap overlap(5);
-      Rounds rounds(3, kFcfs, 1, nullptr, {}, at == 7 ? &overlap : nullptr);
-      LaneRounds work(target, texts, 3, nullptr);
-      auto n = std::make_shared<int>(0);
-      const auto fail = [n, at] {
-        if ((*n)++ == at) throw Error(ErrorCode::Resources, "no more memory");
-      };
-      (on_draft ? work.draft_delay : work.verify_delay) = fail;
-      EXPECT_THROW(run_in_time(rounds, work), Error);
+TEST(RoundsThreads, an_exception_on_any_thread_ends_all) {
+  for (const int n_drafters : {1, 3}) {
+    for (const bool on_draft : {true, false}) {
+      for (const int at : {0, 1, 7}) {
+        ToyModel target(kShape);
+        Job job{.decoder = "seed"};
+        job.limits.max_tokens = 40;
+        const std::vector<Text> texts(5, {{1, 2, 3}, job});
+        const ToyDrafts drafts(kShape, 3);
+        RandomOverlap overlap(5);
+        Rounds rounds(3, kFcfs, 1, nullptr, {}, at == 7 ? &overlap : nullptr, n_drafters);
+        LaneRounds work(target, texts, 3, nullptr);
+        work.drafts = drafts.all();
+        auto n = std::make_shared<std::atomic<int>>(0);
+        const auto fail = [n, at] {
+          if ((*n)++ == at) throw Error(ErrorCode::Resources, "no more memory");
+        };
+        (on_draft ? work.draft_delay : work.verify_delay) = fail;
+        EXPECT_THROW(run_in_time(rounds, work), Error);
+      }
     }
   }
 }
@@ -287,14 +408,16 @@ TEST(RoundsThreads, a_deadlock_fails_the_test_with_a_message) {
               "a_deadlock_fails_the_test_with_a_message: its threads have not finished within 1 s");
 }
 
-TEST(RoundsThreads, a_stop_ends_both_threads) {
+TEST(RoundsThreads, a_stop_ends_all_threads) {
   for (const int after : {0, 1, 2, 5, 20}) {
     ToyModel target(kShape), draft(draft_of(kShape));
     Job job{.decoder = "seed"};
     job.draft = &draft;
     const std::vector<Text> texts(6, {{1, 2, 3}, job});
-    Rounds rounds(3, kFcfs, 1, nullptr);
+    const ToyDrafts drafts(kShape, 3);
+    Rounds rounds(3, kFcfs, 1, nullptr, {}, nullptr, after % 2 ? 3 : 1);
     LaneRounds work(target, texts, 3, nullptr);
+    work.drafts = drafts.all();
     int n_asked = 0;
     run_in_time(rounds, work, [&] { return n_asked++ >= after; });
     EXPECT_LE(rounds.totals().n_verifications, after);

@@ -2,6 +2,9 @@
 // times.
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -53,7 +56,7 @@ TEST(SimulateSchedule, simulated_rounds_reach_and_respect_the_bound) {
   for (const auto& [draft, verify] :
        std::vector<std::pair<Nanoseconds, Nanoseconds>>{{30, 10}, {10, 10}, {5, 20}}) {
     for (const int n : {1, 2, 3, 5}) {
-      for (const int n_drafts : {0, 1}) {
+      for (const int n_drafts : {0, 1, 2, 9}) {  // 0: one per branch; more have no work
         const SimulatedSchedule s = simulate_schedule(
             together(n, kRounds),
             {.draft = draft, .verify = verify, .n_branches = n, .n_drafts = n_drafts});
@@ -64,7 +67,7 @@ TEST(SimulateSchedule, simulated_rounds_reach_and_respect_the_bound) {
         if (n == 1) {
           EXPECT_EQ(s.end, s.in_turn);
         }
-        if (n_drafts > 0) continue;
+        if (n_drafts > 0 && n_drafts < n) continue;
         const double paper = static_cast<double>(draft + verify) / static_cast<double>(verify);
         EXPECT_DOUBLE_EQ(s.bound, std::min<double>(n, paper));
       }
@@ -107,6 +110,25 @@ TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
   for (const TargetIdle& one : s.schedule.idle) idle += one.end - one.begin;
   EXPECT_EQ(idle + 11 * std::ssize(recorded.turns), s.end)
       << "the target works unless nothing waits";
+}
+
+// Three sequences of two rounds; a draft takes 3, a verification 2. The times are written by hand.
+TEST(SimulateSchedule, drafts_at_the_same_time_follow_a_schedule_made_by_hand) {
+  const std::map<int, std::vector<std::pair<Nanoseconds, Nanoseconds>>> by_hand{
+      // begin of each draft and of its verification, round by round of each sequence
+      {1, {{0, 3}, {9, 12}, {3, 6}, {12, 15}, {6, 9}, {15, 18}}},
+      {2, {{0, 3}, {5, 9}, {0, 5}, {7, 11}, {3, 7}, {9, 13}}},
+      {3, {{0, 3}, {5, 9}, {0, 5}, {7, 11}, {0, 7}, {9, 13}}}};
+  for (const auto& [n_drafts, times] : by_hand) {
+    const SimulatedSchedule s = simulate_schedule(
+        together(3, 2), {.draft = 3, .verify = 2, .n_branches = 3, .n_drafts = n_drafts});
+    std::vector<std::pair<Nanoseconds, Nanoseconds>> found;
+    for (const ScheduleTurn& turn : s.schedule.turns)
+      found.emplace_back(turn.drafts, turn.at_target);
+    EXPECT_EQ(found, times) << n_drafts;
+    EXPECT_EQ(s.end, n_drafts == 1 ? 20 : 15);
+    EXPECT_EQ(s.in_turn, 6 * 5);
+  }
 }
 
 TEST(SimulateSchedule, unverified_turns_are_left_out) {

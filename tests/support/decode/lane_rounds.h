@@ -1,4 +1,4 @@
-// Decoder lanes as the work of SEED's rounds, on two threads.
+// Decoder lanes as the work of SEED's rounds, on several threads.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct Text {
   Job job;
 };
 
-/// An event sink that both threads may use.
+/// An event sink that all threads may use.
 class LockedList final : public EventSink {
  public:
   void push(Event event) override {
@@ -34,7 +34,8 @@ class LockedList final : public EventSink {
   std::mutex mutex_;
 };
 
-/// Runs lanes as the work of rounds; `draft_delay` and `verify_delay` are called before each stage.
+/// Runs lanes as the work of rounds; `draft_delay` and `verify_delay` are called before each stage,
+/// draft_delay by several threads if there are several drafters.
 class LaneRounds : public RoundsWork {
  public:
   LaneRounds(LanguageModel& target, const std::vector<Text>& texts, int n_branches, EventSink* sink)
@@ -48,10 +49,11 @@ class LaneRounds : public RoundsWork {
   std::optional<Admitted> begin(int branch) override {
     if (next_ == texts_.size()) return std::nullopt;
     const Text& text = texts_[next_++];
-    DecoderContext context{.target = target_,
-                           .sampling = text.job.sampling,
-                           .limits = text.job.limits,
-                           .draft_model = text.job.draft};
+    DecoderContext context{
+        .target = target_,
+        .sampling = text.job.sampling,
+        .limits = text.job.limits,
+        .draft_model = drafts.empty() ? text.job.draft : drafts[static_cast<std::size_t>(branch)]};
     const auto run = static_cast<RunId>(next_);
     if (events_) events_->push(RunStarted{.t = now_ns(), .run = run, .prompt_tokens = text.prompt});
     Place& place = places_[static_cast<std::size_t>(branch)];
@@ -112,6 +114,7 @@ class LaneRounds : public RoundsWork {
 
  public:
   std::function<void()> draft_delay, verify_delay;
+  std::vector<LanguageModel*> drafts;  // by branch; empty: the job's draft model for all branches
   std::vector<std::vector<TokenId>> tokens;  // by sequence
   std::vector<int> n_steps;
 };

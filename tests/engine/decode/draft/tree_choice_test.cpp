@@ -217,6 +217,9 @@ TEST(DraftKnowledge, drafts_more_while_the_target_verifies) {
   // The times beside another model are learned apart from the others.
   for (int i = 0; i < 50; i++) control.costs().add(1, 16);
   EXPECT_NEAR(control.ms(1), 16, 1);
+  control.set_overlapped(3, 2);
+  EXPECT_NEAR(control.round_ms(30, 8), 15, 1e-9) << "both drafters work all the time";
+  EXPECT_NEAR(control.round_ms(10, 8), 8, 1e-9) << "the target works all the time";
   control.set_overlapped(0);
   EXPECT_NEAR(control.ms(1), 8.1, 0.5);
 }

@@ -292,7 +292,7 @@ TEST(EmulatedRope, length_dependent_rope_equals_the_cpus) {
   }
 }
 
-TEST(EmulatedSeed, two_streams_give_plain_decoding_output) {
+TEST(EmulatedSeed, several_streams_give_plain_decoding_output) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);
   const ModelRequest wanted{.device = kEmulated};
@@ -306,18 +306,23 @@ TEST(EmulatedSeed, two_streams_give_plain_decoding_output) {
       run.decoder = "seed";
       run.max_tokens = 6;
     }
-    const auto found =
-        RoundsScheduler(models, {.n_branches = 2, .n_together = 2, .overlap = overlap})
-            .run(requests, {});
-    for (CompletionRequest& one : requests) one.run.decoder = "ar";
-    const auto alone = BatchScheduler(models, 1).run(requests, {});
-    for (std::size_t i = 0; i < requests.size(); i++)
-      EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << overlap;
+    auto plain = requests;
+    for (CompletionRequest& one : plain) one.run.decoder = "ar";
+    const auto alone = BatchScheduler(models, 1).run(plain, {});
+    for (const int n_drafters : {1, 2}) {  // each draft model has a stream of its own
+      const auto found =
+          RoundsScheduler(
+              models,
+              {.n_branches = 2, .n_together = 2, .overlap = overlap, .n_drafters = n_drafters})
+              .run(requests, {});
+      for (std::size_t i = 0; i < requests.size(); i++)
+        EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << overlap << n_drafters;
+    }
   }
 }
 
-// With rejection sampling the target's stream reads distributions that the draft's stream has
-// written, while the draft works on another sequence.
+// With rejection sampling the target's stream reads distributions that a draft's stream has written,
+// while drafts for other sequences are computed.
 TEST(EmulatedSeed, rejection_output_equals_each_sequence_alone) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);
@@ -332,11 +337,16 @@ TEST(EmulatedSeed, rejection_output_equals_each_sequence_alone) {
     run.sampling = {.temperature = 1, .seed = 5 + i, .mode = Sampling::Mode::Rejection};
     run.max_tokens = 6;
   }
-  const auto found =
-      RoundsScheduler(models, {.n_branches = 3, .n_together = 2, .overlap = "always"})
-          .run(requests, {});
-  for (std::size_t i = 0; i < requests.size(); i++)
-    EXPECT_EQ(found[i].result.tokens, run_to_end(models, requests[i].run, 1, nullptr).tokens) << i;
+  for (const int n_drafters : {1, 3}) {
+    const auto found =
+        RoundsScheduler(
+            models,
+            {.n_branches = 3, .n_together = 2, .overlap = "always", .n_drafters = n_drafters})
+            .run(requests, {});
+    for (std::size_t i = 0; i < requests.size(); i++)
+      EXPECT_EQ(found[i].result.tokens, run_to_end(models, requests[i].run, 1, nullptr).tokens)
+          << i << " " << n_drafters;
+  }
 }
 
 // Lookahead ranks on one GPU: each has its own device object, weights and pages.
