@@ -329,12 +329,12 @@ TEST(Simulation, stages_default_to_recorded_times) {
     if (turn.step == 0) turn.drafts -= 2'000'000;
   EXPECT_EQ(ui::stages_of(form, with_prompts).draft, streams::kScheduledDraft)
       << "reading a prompt is not part of a draft";
-  form = {.draft_ms = 4, .verify_ms = 0, .n_branches = 7, .one_draft = true, .policy = "shortest"};
+  form = {.draft_ms = 4, .verify_ms = 0, .n_branches = 7, .n_drafts = 2, .policy = "shortest"};
   stages = ui::stages_of(form, told);
   EXPECT_EQ(stages.draft, 4'000'000);
   EXPECT_EQ(stages.verify, 10'000) << "a stage has a minimum time";
   EXPECT_EQ(stages.n_branches, 7);
-  EXPECT_EQ(stages.n_drafts, 1);
+  EXPECT_EQ(stages.n_drafts, 2);
   EXPECT_EQ(stages.policy, "shortest");
   EXPECT_EQ(ui::stages_of({}, {}).n_branches, 1);
   EXPECT_EQ(ui::why_no_policy("fcfs"), "");
@@ -386,6 +386,14 @@ TEST(Simulation, has_rows_figures_and_bound) {
   EXPECT_EQ(figures[2].value, "80 %");
   for (const ui::Figure& figure : figures) EXPECT_EQ(figure.truth, ui::Truth::Simulated);
   EXPECT_EQ(ui::simulation_figures(ui::Simulation{}, {})[0].value, "-");
+  const auto bound = [&](int n_drafts) {
+    return ui::simulation_figures(
+        simulation,
+        {.draft = 1'000'000, .verify = 2'000'000, .n_branches = 3, .n_drafts = n_drafts})[1];
+  };
+  EXPECT_THAT(bound(2).formula, HasSubstr("Td / d"));
+  EXPECT_THAT(bound(2).numbers, HasSubstr("n 3, d 2, Td"));
+  EXPECT_THAT(bound(3).formula, HasSubstr("min(n, (Td + Tv) / Tv)"));
 }
 
 struct Stand {

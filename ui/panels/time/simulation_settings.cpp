@@ -81,10 +81,11 @@ void simulation_settings(Context& context, const engine::Schedule& recorded, Sim
   if (ImGui::InputInt("##simulated_branches", &n, 1, 1))
     form.n_branches = std::clamp(n, 1, kMostBranches);
   policy_choice(context.catalog, form.policy);
-  static constexpr const char* kDrafts[] = {"one per branch", "one for all"};
+  static constexpr const char* kDrafts[] = {"one per branch", "one for all", "2 at once",
+                                            "3 at once",      "4 at once",   "5 at once"};
   next_in_row(px(150));
-  int drafts = form.one_draft ? 1 : 0;
-  if (quiet_choice("##simulated_drafts", "drafts: ", kDrafts, drafts)) form.one_draft = drafts == 1;
+  quiet_choice("##simulated_drafts", "drafts: ", kDrafts,
+               form.n_drafts);  // the index is the number
   next_in_row(px(40));
   if (link("reset###simulated_reset")) form = {.on = true};
 }

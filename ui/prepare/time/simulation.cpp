@@ -53,7 +53,7 @@ engine::SimulatedStages stages_of(const SimulationForm& form, const engine::Sche
   return {.draft = stage(form.draft_ms, recorded_draft_ms(recorded)),
           .verify = stage(form.verify_ms, recorded_verify_ms(recorded)),
           .n_branches = std::max(1, form.n_branches > 0 ? form.n_branches : recorded.n_branches),
-          .n_drafts = form.one_draft ? 1 : 0,
+          .n_drafts = form.n_drafts,
           .policy = form.policy};
 }
 
@@ -77,17 +77,18 @@ std::vector<Figure> simulation_figures(const Simulation& simulation,
   const double draft = static_cast<double>(stages.draft),
                verify = static_cast<double>(stages.verify);
   const bool any = end > 0;
+  const bool one_each = stages.n_drafts == 0 || stages.n_drafts >= stages.n_branches;
   const ScheduleFigures& f = simulation.lanes.figures;
   return {
       figure("speed-up over 1 branch", any ? fmt::format("{:.2f}", simulation.speedup()) : "-",
              "time of the same rounds one after the other / simulated time",
              short_time(simulation.in_turn) + " / " + short_time(end)),
       figure("at most", fmt::format("{:.2f}", simulation.bound),
-             stages.n_drafts == 0
-                 ? "min(n, (Td + Tv) / Tv): n branches, or the target never idle"
-                 : "(Td + Tv) / max((Td + Tv) / n, Tv, Td): n branches, the target never idle, or "
-                   "the one draft model never idle",
-             fmt::format("n {}, Td {}, Tv {}", stages.n_branches, short_time(draft),
+             one_each ? "min(n, (Td + Tv) / Tv): n branches, or the target never idle"
+                      : "(Td + Tv) / max((Td + Tv) / n, Tv, Td / d): n branches, the target never "
+                        "idle, or the d draft models never idle",
+             fmt::format("n {}, {}Td {}, Tv {}", stages.n_branches,
+                         one_each ? "" : fmt::format("d {}, ", stages.n_drafts), short_time(draft),
                          short_time(verify))),
       figure("target busy", any ? percent(f.target / end) : "-",
              "simulated time of verifications / simulated time",

@@ -11,7 +11,7 @@ struct SimulationForm {
   bool on = false;
   float draft_ms = -1, verify_ms = -1;  // time of a stage per round; negative: the recorded mean
   int n_branches = 0;                   // number of branches; 0: as recorded
-  bool one_draft = false;  // one draft model for all branches instead of one per branch
+  int n_drafts = 0;  // draft models that work at the same time; 0: one per branch
   std::string policy = "fcfs";
   bool operator==(const SimulationForm&) const = default;
 };
