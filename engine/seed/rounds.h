@@ -64,7 +64,7 @@ class Rounds {
   /// @param events      receives Queued, Dequeued and Waiting events, or null. Their resource is
   ///                    "target" for the queue of Algorithm 1, and "draft" for branches that may
   ///                    draft. A Waiting event reports that the resource was idle until this branch
-  ///                    arrived
+  ///                    arrived; for "draft", that no drafter worked
   /// @param known       totals of earlier rounds with the same models, from which the durations of
   ///                    stages are estimated
   /// @param overlap     decides whether both models work at the same time, and receives round
