@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Checks both packages in a clean Debian 12, which debootstrap downloads into a folder of its own.
 #   scripts/package_check.sh [FOLDER]
-# FOLDER holds the packages (default build/packages, where scripts/package.sh makes them). Checked: the .deb installs with its dependencies, prints
-# its version, races in the terminal and in the window, opens a recording by its MIME type, and leaves nothing behind when it is purged; the archive
-# does the same two races where neither its libraries nor a display server are installed before. Needs root, debootstrap and a network.
+# FOLDER holds the packages (default build/packages, where scripts/package.sh makes them). Before the .deb and its dependencies are installed, the
+# archive races in the terminal and draws its window. Then the .deb is installed with its dependencies; it prints its version, races in the terminal,
+# draws its window, opens a recording by its MIME type, and leaves nothing behind when it is purged. Needs root, debootstrap and a network.
 # Exit codes: 0 all passed, 1 a check failed (one line says which), 2 usage, 4 something is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,8 +21,8 @@ fi
 root=$(mktemp -d)
 # shellcheck disable=SC2317  # called by trap
 clean_up() {
-  umount "$root/proc" "$root/dev" 2>/dev/null || true
-  rm -rf --one-file-system "$root"
+  umount "$root/dev" 2>/dev/null || true
+  rm -rf --one-file-system "$root" "$root.log"
 }
 trap clean_up EXIT
 mirror=$(sed -nE 's/^(deb .*|URIs:) *(https?:[^ ]*debian[^ ]*).*/\2/p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
@@ -31,7 +31,6 @@ echo "package_check: installing Debian 12" >&2
 debootstrap --variant=minbase bookworm "$root" "${mirror:-http://deb.debian.org/debian}" >"$root.log" 2>&1 || { tail -5 "$root.log" >&2; exit 4; }
 cp /etc/resolv.conf "$root/etc/"
 cp /etc/apt/apt.conf.d/*prox* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
-mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 cp "$deb" "$root/root/decoscope.deb"
 cp "$archive" "$root/root/decoscope.tar.xz"
@@ -41,7 +40,8 @@ failed=0
 # Runs a check in the new system and says whether it passed.
 check() {
   local words=$1
-  if chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 bash -euc "cd /root; $2" >"$root.log" 2>&1; then
+  # In a PID namespace of its own: its processes end with the check, and it sees none of the host's.
+  if unshare --pid --fork --kill-child --mount-proc="$root/proc" chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 bash -euc "cd /root; $2" >"$root.log" 2>&1; then
     echo "ok      $words"
   else
     echo "FAILED  $words"
@@ -53,6 +53,10 @@ window='LIBGL_ALWAYS_SOFTWARE=1 xvfb-run -a'
 
 check "the archive races in a system without its libraries" \
   'apt-get update -qq; apt-get install -y -qq --no-install-recommends xz-utils; tar xf decoscope.tar.xz; decoscope-*/bin/decoscope compare --prompt "USER: 2+3?" --decoders ar,lookahead --max-tokens 16'
+check "a display and the desktop's tools can be installed" \
+  'apt-get install -y -qq --no-install-recommends xvfb xauth libgl1-mesa-dri xdg-utils shared-mime-info desktop-file-utils file libfile-mimeinfo-perl'
+check "the window of the archive draws" \
+  "$window decoscope-*/bin/decoscope ui --screenshot archive.png && test \$(stat -c %s archive.png) -gt 20000"
 check "the .deb installs with its dependencies" \
   'apt-get install -y -qq --no-install-recommends ./decoscope.deb'
 check "decoscope --version says what it was built with" 'decoscope --version | grep -i "cpu"'
@@ -61,16 +65,12 @@ check "the installed program races" \
 dpkg_list='dpkg -L decoscope | grep'
 check "it has a menu entry, an icon and a MIME type" \
   "$dpkg_list applications/decoscope.desktop; $dpkg_list apps/decoscope.svg; $dpkg_list mime/packages/decoscope.xml"
-check "a display and the desktop's tools can be installed beside it" \
-  'apt-get install -y -qq --no-install-recommends xvfb xauth libgl1-mesa-dri xdg-utils shared-mime-info desktop-file-utils file libfile-mimeinfo-perl'
-check "its window draws" "$window decoscope ui --screenshot window.png && test \$(stat -c %s window.png) -gt 20000"
-check "the window of the archive draws" \
-  "$window decoscope-*/bin/decoscope ui --screenshot archive.png && test \$(stat -c %s archive.png) -gt 20000"
+check "the window of the .deb draws" "$window decoscope ui --screenshot window.png && test \$(stat -c %s window.png) -gt 20000"
 check "a recording has the MIME type of the program" \
   'update-mime-database /usr/share/mime; update-desktop-database; xdg-mime query filetype first_race.pdrun | grep decoscope'
 check "opening a recording starts the program" \
   "$window bash -c 'xdg-open first_race.pdrun & for i in \$(seq 40); do sleep 0.5; pgrep -a decoscope | grep first_race && exit 0; done; exit 1'"
-check "it is purged" 'pkill decoscope || true; apt-get purge -y -qq decoscope'
-check "nothing of it is left" \
+check "the .deb is purged" 'apt-get purge -y -qq decoscope'
+check "purging leaves no file behind" \
   '! find / -xdev \( -path /root -o -path /proc -o -path /var/lib/apt -o -path /var/log -o -path /var/cache \) -prune -o -iname "*decoscope*" -print | grep .'
 exit $failed

@@ -8,8 +8,8 @@
 //             (guess/successor_choice.h)
 //   differs   the prompt fills the table before the first step (prompt); lists of pairs of tokens are looked up
 //             before those of tokens (pairs); if a token occurs in several rows of a step, the accepted row's
-//             list is kept (the published program writes repeated tokens in undefined order); the trees are small ones, grown for a number of
-//             rows; no guesses follow an end token
+//             list is kept (the published program writes repeated tokens in undefined order); the trees
+//             are small ones, grown for a number of rows; no guesses follow an end token
 #pragma once
 
 #include <cstdint>

@@ -44,9 +44,9 @@ void SeedOptions::bind(OptionBinder& binder) {
       "all threads. It changes no token.");
   binder.whole(
       "drafters", drafters, 0, 64,
-      "Texts drafted at the same time while the model verifies, each on draft_threads threads. 0: "
-      "every text has its own drafter, as published. The drafters share the draft model's weights. "
-      "More than one need spare processors. It changes no token.");
+      "Sequences drafted at the same time while the model verifies, each on draft_threads threads. "
+      "0: every sequence has its own drafter, as published. The drafters share the draft model's "
+      "weights. Several drafters need spare processors. It changes no token.");
   binder.whole(
       "draft_threads", draft_threads, 1, kMostThreads,
       "Processor threads of each drafter, in addition to the model's. If the models run in turn, "
@@ -70,8 +70,8 @@ void SeedOptions::check() const {
   };
   if (drafters > branches)
     refuse("is more than branches=" + std::to_string(branches) +
-           ", but a text has only one draft at a time; use fewer drafters or more branches");
-  if (overlap == "never" && drafters != 1)
+           ", but a sequence has only one draft at a time; use fewer drafters or more branches");
+  if (overlap == "never" && n_drafters() != 1)
     refuse(
         "needs drafting while the model verifies, but overlap=never drafts on the thread that "
         "verifies; use drafters=1, or overlap=auto or always");

@@ -154,7 +154,17 @@ Acceptance acceptance_of(const RunRecord& run) {
   return all;
 }
 
-std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline, const RunRecord& run) {
+void Alpha::add(const Alpha& other) {
+  sum += other.sum;
+  n += other.n;
+  sum_low += other.sum_low;
+  sum_high += other.sum_high;
+  n_bounded += other.n_bounded;
+}
+
+std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline,
+                                               const RunRecord& run,
+                                               AlphaOfRuns& known) {
   std::map<std::string, TaskAcceptance> tasks;
   for (const RunRecord& other : timeline.runs()) {
     const std::string task = task_of(other);
@@ -166,6 +176,10 @@ std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline, const R
     of.verified += other.totals.n_accepted + other.totals.n_rejected;
     of.n_steps += other.totals.n_steps;
     of.n_tokens += other.totals.n_tokens;
+    if (!other.over()) continue;
+    const auto [alpha, is_new] = known.try_emplace(other.id());
+    if (is_new) alpha->second = acceptance_of(other).alpha;
+    of.alpha.add(alpha->second);
   }
   std::vector<TaskAcceptance> list;
   for (auto& [task, of] : tasks) list.push_back(std::move(of));

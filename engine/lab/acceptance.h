@@ -3,6 +3,7 @@
 // The depth of a proposal is its distance from the prefix; 1 is the next position.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct Alpha {
   double sum_low = 0, sum_high = 0;
   int n_bounded = 0;  // places
 
+  /// Adds the tokens and places of another run.
+  void add(const Alpha& other);
   double mean() const { return n > 0 ? sum / n : 0; }
   double low() const { return n_bounded > 0 ? sum_low / n_bounded : 0; }
   double high() const { return n_bounded > 0 ? sum_high / n_bounded : 0; }
@@ -61,10 +64,16 @@ struct TaskAcceptance {
   std::string task;  // "arith"
   int n_runs = 0;
   std::int64_t verified = 0, accepted = 0, n_steps = 0, n_tokens = 0;
+  Alpha alpha;  // of the runs that have ended
 };
+/// Alpha of runs that have ended, which does not change.
+using AlphaOfRuns = std::map<RunId, Alpha>;
 /// Returns the acceptance by task over all runs with the decoder, options and models of `run`. The task is that of the prompt file, else the part of the
 /// prompt's id before the first '/'; runs without a task are left out.
-std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline, const RunRecord& run);
+/// @param known  alpha of runs from earlier calls; extended
+std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline,
+                                               const RunRecord& run,
+                                               AlphaOfRuns& known);
 
 /// A proposed token that the target rejected, and the token that it committed instead.
 struct LostToken {

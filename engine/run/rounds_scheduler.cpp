@@ -66,15 +66,15 @@ struct Call {
   const RoundsSettings& settings;
 };
 
-/// Sets how many of a device's threads work, or lends the device the threads of another device. The
-/// destructor restores the device's own threads.
+/// Sets how many of a device's threads work. The destructor restores the number, and the device's own
+/// threads if it borrowed others.
 class ThreadsAtWork {
  public:
   explicit ThreadsAtWork(kernels::Device& device)
       : device_(device), n_before_(kernels::active_threads(device)) {}
   ~ThreadsAtWork() {
     set(0);
-    borrow(device_);
+    kernels::borrow_threads(device_, device_);
   }
   ThreadsAtWork(const ThreadsAtWork&) = delete;
   ThreadsAtWork& operator=(const ThreadsAtWork&) = delete;
@@ -82,7 +82,6 @@ class ThreadsAtWork {
   void set(int n) {
     kernels::set_active_threads(device_, n == 0 ? n_before_ : std::min(n, n_before_));
   }
-  void borrow(kernels::Device& from) { kernels::borrow_threads(device_, from); }
 
  private:
   kernels::Device& device_;
@@ -396,7 +395,7 @@ std::vector<const kernels::Device*> RoundsScheduler::drafting_devices() const {
   return devices;
 }
 
-/// Emits a notice, once, if the drafters and the target have more threads than there are processors.
+/// Emits a notice, once, if the drafters' threads leave no processor for the target.
 void RoundsScheduler::report_processors(EventSink& events) {
   const int n_threads = settings_.n_drafters * settings_.draft_threads;
   const auto n_processors = static_cast<int>(std::thread::hardware_concurrency());
@@ -405,8 +404,8 @@ void RoundsScheduler::report_processors(EventSink& events) {
     return;
   has_reported_processors_ = true;
   events.push(Notice{now_ns(), Notice::Level::Info,
-                     fmt::format("seed: {} drafters use {} threads beside those of the target, on "
-                                 "{} processors; a drafter without a processor of its own delays "
+                     fmt::format("seed: {} drafters use {} threads in addition to the target's, "
+                                 "on {} processors; a drafter without a processor of its own slows "
                                  "the target",
                                  settings_.n_drafters, n_threads, n_processors)});
 }

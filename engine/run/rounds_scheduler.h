@@ -105,10 +105,10 @@ class RoundsScheduler : public Scheduler {
   std::string reported_;  // the mode that the last notice reported
   bool has_reported_processors_ = false;
   PromptCaches prompts_;  // of the target; used by its thread
-  // one for all branches if there is one drafter, else one for each branch
-  std::vector<std::unique_ptr<DraftingModel>> drafting_;
   // devices with the threads of the drafters after the first, which uses those of the draft's device
   std::vector<std::unique_ptr<kernels::Device>> own_devices_;
+  // one for all branches if there is one drafter, else one for each branch
+  std::vector<std::unique_ptr<DraftingModel>> drafting_;
   std::vector<kernels::Device*> drafter_devices_;  // [n_drafters]; on a GPU all are the draft's
   ScheduleTotals totals_;
   RoundsTotals rounds_;

@@ -110,7 +110,8 @@ bool Rounds::pays_to_wait() const {
   const auto mean = [](Nanoseconds all, std::int64_t n) {
     return static_cast<double>(all) / static_cast<double>(n);
   };
-  const auto n_in_a_row = (n_missing + n_drafters_ - 1) / n_drafters_;  // of one drafter
+  const auto n_in_a_row = (n_missing + n_drafters_ - 1) /
+                          n_drafters_;  // drafts that one drafter makes one after another
   return static_cast<double>(n_in_a_row) * mean(known_.drafting + totals_.drafting, n_drafts) <
          mean(known_.verifying + totals_.verifying, n_verifications);
 }

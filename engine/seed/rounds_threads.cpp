@@ -40,10 +40,10 @@ class RoundsThreads {
       for (int drafter = 0; drafter < rounds_.n_drafters(); drafter++)
         drafting_.emplace_back([this, drafter] { draft(drafter); });
     } catch (const std::system_error& error) {
-      throw Error(ErrorCode::Resources, "threads: cannot start thread " +
+      throw Error(ErrorCode::Resources, "threads: cannot start drafting thread " +
                                             std::to_string(drafting_.size() + 1) + " of " +
-                                            std::to_string(rounds_.n_drafters()) + " that draft (" +
-                                            error.what() + "); use a decoder that needs fewer");
+                                            std::to_string(rounds_.n_drafters()) + " (" +
+                                            error.what() + "); use fewer drafters");
     }
   }
 
@@ -168,14 +168,14 @@ class RoundsThreads {
 
   Rounds& rounds_;
   RoundsWork& work_;
-  std::mutex mutex_;  // guards the rounds and the members declared below
+  std::vector<std::thread> drafting_;  // used by the caller's thread alone
+  std::mutex mutex_;                   // guards the rounds and the members declared below
   std::condition_variable to_draft_, to_verify_;
   // true if the draft may work during the current verification; only the target's thread uses this
   // member
   bool overlaps_ = true;
   bool closed_ = false;
   std::exception_ptr failure_;  // the first one of a drafting thread
-  std::vector<std::thread> drafting_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/event/drafted_by.h"
@@ -15,6 +16,7 @@
 
 namespace {
 
+using testing::ElementsAre;
 using ui::Mean;
 
 bool has_fact(const ui::PlaceFacts& facts, const std::string& label, const std::string& value) {
@@ -134,6 +136,42 @@ TEST(TextCells, unverified_tokens_are_marked_approximate) {
   const ui::PlaceFacts facts = ui::describe_place(timeline, run, {1, -1, at_end[2].position, -1});
   EXPECT_EQ(facts.mean, Mean::Approximate);
   EXPECT_EQ(facts.token, at_end[2].token);
+}
+
+// Returns a run of plain decoding whose steps 2, 3, ... commit tokens with these bytes.
+std::vector<engine::Event> run_with_pieces(const std::vector<std::string>& pieces) {
+  std::vector<engine::Event> events = streams::one_run("ar");
+  engine::TokenId first = 0;
+  for (engine::Event& event : events) {
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event)) {
+      first = static_cast<engine::TokenId>(model->pieces.size());
+      model->pieces.insert(model->pieces.end(), pieces.begin(), pieces.end());
+      model->vocab_size = static_cast<int>(model->pieces.size());
+    }
+    auto* committed = std::get_if<engine::Committed>(&event);
+    if (!committed || committed->step < 2 || committed->step >= 2 + std::ssize(pieces)) continue;
+    committed->tokens = {first + static_cast<engine::TokenId>(committed->step - 2)};
+  }
+  return events;
+}
+
+TEST(TextCells, character_of_several_tokens_is_in_the_last_one) {
+  const auto texts = [](const std::vector<std::string>& pieces, std::size_t n_steps) {
+    const auto timeline = timeline_of(run_with_pieces(pieces));
+    const engine::RunRecord& run = *timeline.run(1);
+    std::vector<std::string> found;
+    for (const ui::TextCell& cell : ui::text_cells(timeline, run, n_steps, false))
+      if (cell.position >= run.first_generated() + 2) found.push_back(cell.text);
+    return found;
+  };
+  const std::string dots = "\xE2\x80\xA6", sun = "\xE6\x97\xA5";
+  EXPECT_THAT(texts({"\xE6", "\x97", "\xA5"}, 5), ElementsAre(dots, dots, sun));
+  EXPECT_THAT(texts({"\xE6", "\x97", "\xA5"}, 4), ElementsAre("<0xE6>", "<0x97>"))
+      << "not complete yet";
+  EXPECT_THAT(texts({" a\xE6\x97", "\xA5\xE6", "\x97\xA5!"}, 5),
+              ElementsAre(" a" + dots, sun + dots, sun + "!"));
+  EXPECT_THAT(texts({"\xE6", "b", "\xE6\x97\xA5"}, 5), ElementsAre("<0xE6>", "b", sun))
+      << "the first byte begins no character";
 }
 
 TEST(TextCells, unverified_prompt_tokens_are_approximate) {

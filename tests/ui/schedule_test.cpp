@@ -452,27 +452,27 @@ std::vector<engine::Event> later_schedule(engine::RunId first, Nanoseconds later
 
 TEST(Schedule, shows_the_runs_that_took_turns_with_the_selected_one) {
   std::vector<engine::Event> events = streams::schedule(3, 3);
-  const std::size_t n_before = events.size();
   const std::vector<engine::Event> later = later_schedule(10, 60'000'000'000);
   events.insert(events.end(), later.begin(), later.end());
+  // Its comparison with plain decoding follows long after a run's end.
+  events.push_back(engine::Agreement{.t = 61'000'000'000, .run = 1, .first_difference = -1});
   Stand stand(events);
   const engine::Timeline& timeline = stand.shell.session().shown().timeline;
   ASSERT_EQ(timeline.runs().size(), 6u);
   const auto ids_with = [&](engine::RunId run) {
     std::vector<engine::RunId> ids;
-    for (const engine::RunRecord* one : ui::runs_of_schedule(timeline, *timeline.run(run)))
+    for (const engine::RunRecord* one : ui::runs_of_schedule(timeline, timeline.run(run)))
       ids.push_back(one->id());
     return ids;
   };
   EXPECT_THAT(ids_with(2), testing::ElementsAre(1, 2, 3));
   EXPECT_THAT(ids_with(11), testing::ElementsAre(11, 12, 13));
-  EXPECT_LT(n_before, events.size());
 
   // The lanes of the earlier schedule are those of a recording that has nothing else.
   const auto alone = timeline_of(streams::schedule(3, 3));
   const ui::ScheduleFigures expected = lanes_of(alone).figures;
   const ui::ScheduleLanes early =
-      ui::schedule_lanes_of(ui::runs_of_schedule(timeline, *timeline.run(1)));
+      ui::schedule_lanes_of(ui::runs_of_schedule(timeline, timeline.run(1)));
   EXPECT_EQ(early.figures.n_tokens, expected.n_tokens);
   EXPECT_EQ(early.figures.under_way, expected.under_way);
 

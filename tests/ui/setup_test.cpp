@@ -550,9 +550,9 @@ TEST(Status, request_is_shown_before_the_first_event) {
 
 TEST(Status, race_shows_compute_per_lane) {
   EXPECT_EQ(race_words(1.5e9, 0, 0, 4), "1.50 s of compute per lane");
-  EXPECT_EQ(race_words(12.7e9, 3, 0, 4), "12.7 s of compute per lane: 3 of 4 done");
-  EXPECT_EQ(race_words(12.7e9, 1, 3, 4), "12.7 s of compute per lane: 1 of 4 done, 3 stopped");
-  EXPECT_EQ(race_words(12.7e9, 0, 4, 4), "12.7 s of compute per lane: 4 stopped");
+  EXPECT_EQ(race_words(12.7e9, 3, 0, 4), "3 of 4 done, 12.7 s of compute per lane");
+  EXPECT_EQ(race_words(12.7e9, 1, 3, 4), "1 of 4 done, 3 stopped, 12.7 s of compute per lane");
+  EXPECT_EQ(race_words(12.7e9, 0, 4, 4), "4 stopped, 12.7 s of compute per lane");
   engine::Timeline timeline;
   for (const engine::Event& event : streams::race({"ar", "jacobi"})) timeline.apply(event);
   EXPECT_EQ(name_of(timeline.runs()[1]), "B jacobi");

@@ -147,7 +147,7 @@ struct ConsistencyPair {
 std::optional<ConsistencyPair> consistency_pair(const SetupForm& form, const Catalog& catalog);
 /// Sets up a race with Jacobi and plain decoding by each of the two models.
 void choose_before_and_after(SetupForm& form, const Catalog& catalog, const ConsistencyPair& pair);
-/// Questions that a decoder answers with its default options, as a start: a tree of thoughts with SEED's three branches, a chain with FastCoT.
+/// A mode and a decoder that suits it, offered as a link in Setup: a tree of thoughts with SEED, a chain of thought with FastCoT.
 struct Example {
   SetupMode mode;
   std::string decoder;

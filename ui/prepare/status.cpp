@@ -199,10 +199,10 @@ std::string title_in_lists(const std::string& decoder, const std::string& title)
 }
 
 std::string race_words(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes) {
-  std::string text = fmt::format("{} of compute per lane", short_time(at));
-  if (n_done > 0) text += fmt::format(": {} of {} done", n_done, n_lanes);
-  if (n_stopped > 0) text += fmt::format("{} {} stopped", n_done > 0 ? "," : ":", n_stopped);
-  return text;
+  std::string text;  // the state first: a narrow bar cuts the end
+  if (n_done > 0) text = fmt::format("{} of {} done, ", n_done, n_lanes);
+  if (n_stopped > 0) text += fmt::format("{} stopped, ", n_stopped);
+  return text + fmt::format("{} of compute per lane", short_time(at));
 }
 
 Status agreement_of(const engine::RunRecord* run) {

@@ -209,7 +209,9 @@ float Shell::draw_restore_bar(float top) {
 // Reports the damaged parts of the recording shown until the user dismisses the bar.
 float Shell::draw_damage_bar(float top) {
   std::string& damage = session_.shown().damage;
-  if (damage.empty() || (screen_ != Screen::Live && screen_ != Screen::Compare)) return top;
+  const bool shows_recording =
+      screen_ == Screen::Live || screen_ == Screen::Compare || screen_ == Screen::Lab;
+  if (damage.empty() || !shows_recording) return top;
   begin_report_bar("##damage", top,
                    "This recording is damaged: " + damage + ". Its other events are shown.",
                    theme().warn);

@@ -70,6 +70,8 @@ void Shell::end_saving() {
 void Shell::adopt_saved(const Saving& saved, const std::string& path) {
   if (saved.reads_timeline()) {
     unsaved_.clear();
+    live_saved_as_ = path;
+    live_notes_saved_ = saving_notes_;
   } else if (restored_ && saved.source() == restored_->path) {
     if (Document& shown = session_.shown(); shown.source == restored_->path) {
       shown.source = notes_source_ = path;
@@ -169,6 +171,11 @@ void Shell::keep_notes() {
   const bool has_notes = !now.empty() || !notes_kept_.empty();
   now.view = view_to_save();
   if (notes_source_.empty()) {
+    if (!live_saved_as_.empty() && now != live_notes_saved_) {
+      if (const std::string trouble = save_notes(now, live_saved_as_); !trouble.empty())
+        say(trouble);
+      live_notes_saved_ = now;
+    }
     live_notes_ = std::move(now);
   } else if (has_notes && now != notes_kept_) {
     if (const std::string trouble = save_notes(now, notes_source_); !trouble.empty()) say(trouble);
@@ -189,12 +196,12 @@ void Shell::adopt_notes() {
   history_.forget();
 }
 
-// Restores the measured ranges when the recording has been read, unless the user has measured one meanwhile.
+// Restores the measured ranges when the recording has been read; those that the user has measured meanwhile stay.
 void Shell::restore_ranges() {
   const std::vector<MeasuredRange> ranges = std::exchange(ranges_to_restore_, {});
   TimelineView& view = state<TimelineView>();
-  if (ranges.empty() || !view.measured().empty()) return;
-  if (view.clock != ranges[0].clock) view.choose_clock(ranges[0].clock);
+  if (ranges.empty()) return;
+  if (view.measured().empty() && view.clock != ranges[0].clock) view.choose_clock(ranges[0].clock);
   for (const MeasuredRange& range : ranges) {
     if (range.clock != view.clock) continue;
     const bool has_owner = range.run != 0 || range.race != 0;

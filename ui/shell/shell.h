@@ -443,6 +443,9 @@ class Shell {
   std::string notes_source_;  // the recording that notes_ belong to; empty: the live session
   Notes notes_kept_;          // notes_ as they were saved last
   Notes live_notes_;          // notes of the live session, while a recording is shown
+  std::string
+      live_saved_as_;  // the file with the live session's runs that was saved last; empty: none
+  Notes live_notes_saved_;  // notes as they were saved beside it
   std::vector<MeasuredRange>
       ranges_to_restore_;  // the saved ranges of the recording that is being read
   Screen screen_ = Screen::Welcome;

@@ -130,7 +130,7 @@ class Stepper {
   /// with their own model, which have one each. A lane's tokens do not depend on the other lanes.
   void step(std::span<Lane* const> lanes);
 
-  // propose() and verify() are the two halves of a step, for callers that run them on two threads.
+  // propose() and verify() are the two halves of a step, for callers that run them on several threads.
   // Only one thread may use a lane at a time.
   /// Proposes the lane's tree. Does not run the target.
   void propose(Lane& lane);

@@ -552,7 +552,7 @@ TEST(RoundsScheduler, drafters_that_cannot_work_are_refused) {
   EXPECT_EQ(refusal({{"drafters", "0"}, {"branches", "6"}}), "");
   EXPECT_EQ(
       refusal({{"drafters", "4"}}),
-      "seed: drafters=4 is more than branches=3, but a text has only one draft at a time; use "
+      "seed: drafters=4 is more than branches=3, but a sequence has only one draft at a time; use "
       "fewer drafters or more branches");
   EXPECT_THAT(refusal({{"drafters", "0"}, {"overlap", "never"}}),
               testing::HasSubstr("overlap=never"));

@@ -212,7 +212,8 @@ TEST(LabAcceptance, tasks_join_runs_of_one_method) {
   run(4, "sql/1/test/6", "8", RowFate::Accepted);
   run(5, "prompt", "2", RowFate::Accepted);
   const engine::Timeline timeline = timeline_of(s.events);
-  const auto tasks = engine::acceptance_by_task(timeline, timeline.runs()[0]);
+  engine::AlphaOfRuns known;
+  const auto tasks = engine::acceptance_by_task(timeline, timeline.runs()[0], known);
   ASSERT_EQ(tasks.size(), 2u);
   EXPECT_EQ(tasks[0].task, "arith");
   EXPECT_EQ(tasks[0].n_runs, 2);
@@ -220,6 +221,23 @@ TEST(LabAcceptance, tasks_join_runs_of_one_method) {
   EXPECT_EQ(tasks[0].verified, 2);
   EXPECT_EQ(tasks[1].task, "sql");
   EXPECT_EQ(tasks[1].n_runs, 1) << "gamma=8 is another method";
+}
+
+TEST(LabAcceptance, alpha_of_a_task_is_that_of_its_ended_runs) {
+  Session s;
+  for (const RunId id : {1, 2, 3}) {
+    s.begin(id, "speculative", {{"gamma", "1"}}, "arith/" + std::to_string(id));
+    s.step(id, 0, {{1, 0}}, {1, 2}, {}, {}, {}, {-1, id == 1 ? 0.5f : 0.75f});
+    if (id < 3) s.end(id, 1);
+  }
+  const engine::Timeline timeline = timeline_of(s.events);
+  engine::AlphaOfRuns known;
+  const auto tasks = engine::acceptance_by_task(timeline, timeline.runs()[0], known);
+  ASSERT_EQ(tasks.size(), 1u);
+  EXPECT_EQ(tasks[0].n_runs, 3);
+  EXPECT_EQ(tasks[0].alpha.n, 2);
+  EXPECT_NEAR(tasks[0].alpha.mean(), 0.625, 1e-6);
+  EXPECT_EQ(known.size(), 2u);
 }
 
 TEST(LabAcceptance, lost_tokens_have_their_context) {
@@ -407,9 +425,9 @@ TEST(LabDecisions, curves_have_expected_and_measured_values) {
   const engine::RunRecord& run = timeline.runs()[0];
   EXPECT_EQ(run.steps.head(0).chosen, 0);
   EXPECT_EQ(run.steps.head(1).chosen, 1 + 3);
-  EXPECT_EQ(ui::choice_words(run, 0, 1), "the size was given");
+  EXPECT_EQ(ui::choice_words(run, 0, 1), "no size was chosen");
   EXPECT_EQ(ui::choice_words(run, 1, 2),
-            "size 3\nexpected 2.50 tokens in 11 ms, came 2 in 13 ms; a plain step 9 ms");
+            "size 3\nexpected 2.50 tokens in 11 ms, measured 2 in 13 ms; a plain step takes 9 ms");
   EXPECT_EQ(ui::choice_words(run, 0, 2), ui::choice_words(run, 1, 2));
 }
 
@@ -425,7 +443,7 @@ TEST(LabDecisions, words_of_several_choices_are_means) {
   const engine::RunRecord& run = timeline.runs()[0];
   EXPECT_EQ(ui::choice_words(run, 0, 2),
             "mean of 2 choices: size 2.0, 1 of them to learn from\nexpected 2.00 tokens in 9.5 ms, "
-            "came 1.5 in 10 ms; a plain step 9 ms");
+            "measured 1.5 in 10 ms; a plain step takes 9 ms");
   EXPECT_THAT(ui::choice_words(run, 1, 2), testing::StartsWith("no guesses: plain decoding\n"));
 }
 

@@ -143,12 +143,14 @@ void task_table(const std::vector<TaskAcceptance>& tasks) {
   if (tasks.empty()) return;
   ImGui::Dummy({1, px(4)});
   small_label("by task, all runs of this decoder with these settings");
-  if (!begin_table("tasks", {"task", "runs", "accepted", "tokens / step"})) return;
+  if (!begin_table("tasks", {"task", "runs", "accepted", "alpha", "tokens / step"})) return;
   for (const TaskAcceptance& of : tasks) {
     ImGui::TableNextRow();
     cell(of.task, theme().text);
     cell(fmt::format("{}", of.n_runs), theme().text);
     cell(share_words(double(of.accepted), double(of.verified)), theme().text);
+    cell(of.alpha.n > 0 ? fmt::format("{:.2f}", of.alpha.mean()) : "-", theme().text);
+    if (ImGui::IsItemHovered()) tooltip(bounds_words(of.alpha));
     cell(of.n_steps > 0 ? fmt::format("{:.2f}", double(of.n_tokens) / double(of.n_steps)) : "-",
          theme().text);
   }

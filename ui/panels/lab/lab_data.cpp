@@ -31,7 +31,11 @@ struct LabData : PanelState {
   std::optional<std::vector<LostToken>> lost;
   std::optional<RecordedShape> shape;
   std::optional<Decisions> decisions;
-  void document_changed() override { forget(0); }
+  AlphaOfRuns alphas;  // of the document's runs that have ended
+  void document_changed() override {
+    forget(0);
+    alphas.clear();
+  }
   // Removes everything; the next data is that of run `of`.
   void forget(engine::RunId of) {
     run = of;
@@ -85,7 +89,7 @@ const SpeedAccount& lab_account(Context& context) {
 
 const std::vector<TaskAcceptance>& lab_tasks(Context& context) {
   LabData& data = data_of(context);
-  if (!data.tasks) data.tasks = acceptance_by_task(context.timeline, *context.run());
+  if (!data.tasks) data.tasks = acceptance_by_task(context.timeline, *context.run(), data.alphas);
   return *data.tasks;
 }
 

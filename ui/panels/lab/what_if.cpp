@@ -202,7 +202,7 @@ std::string why_none(const Context& context) {
 void draw(Context& context) {
   if (is_scheduled(context)) return simulated(context);
   const RecordedShape& shape = lab_shape(context);
-  if (!shape.why.empty()) return wrapped(shape.why, theme().dim);
+  if (!shape.why.empty()) return empty_state(shape.why, Sketch::Curve);
   auto& view = context.states.get<WhatIfView>();
   if (view.run != context.run()->id()) {
     view.run = context.run()->id();

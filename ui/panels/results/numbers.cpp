@@ -114,6 +114,7 @@ void acceptance(Context& context, const engine::RunRecord& run, const StepRange&
   const std::size_t n = std::min<std::size_t>(tally.by_place.size(), 8);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   std::vector<double> middles, lengths;  // of the bars, px
+  float left = top.x;                    // of the bars
   for (std::size_t i = 0; i < n; ++i) {
     const AcceptanceAt& at = tally.by_place[i];
     const float share =
@@ -122,6 +123,7 @@ void acceptance(Context& context, const engine::RunRecord& run, const StepRange&
     words(fmt::format("{}", i + 1), theme().dim);
     ImGui::SameLine(px(34));
     const float width = std::max(px(2), full * share);
+    left = ImGui::GetCursorScreenPos().x;
     middles.push_back(ImGui::GetCursorScreenPos().y + px(9) - top.y);
     lengths.push_back(width);
     ImGui::Dummy({width, px(16)});
@@ -143,7 +145,6 @@ void acceptance(Context& context, const engine::RunRecord& run, const StepRange&
                            fmt::format("verified a proposal at position {}", place));
   }
   const ImVec2 end = ImGui::GetCursorScreenPos();
-  const float left = ImGui::GetWindowPos().x - ImGui::GetScrollX() + px(34);
   ImGui::SetCursorScreenPos({left, top.y});
   draw_bars("accepted",
             {.at = middles,
@@ -182,7 +183,7 @@ int histogram(const char* label,
              .last = static_cast<double>(counts.size()),
              .longest = static_cast<double>(top),
              .thickness = std::max(0.3f, 1 - px(2) / wide)},
-            theme().work, {room, high});
+            theme().work, {std::max(px(20), room), high});
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (std::size_t i = 0; i < counts.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));

@@ -193,8 +193,7 @@ PreparedSchedule& prepared_runs(const Context& context) {
   if (prepared.runs_version == version && prepared.selected == selected) return prepared;
   prepared.runs_version = version;
   prepared.selected = selected;
-  prepared.runs.clear();
-  if (run) prepared.runs = runs_of_schedule(context.timeline, *run);
+  prepared.runs = runs_of_schedule(context.timeline, run);
   prepared.words = schedule_words(context.timeline, prepared.runs);
   return prepared;
 }
@@ -217,7 +216,7 @@ bool offered(const engine::Timeline& timeline) {
 std::string why_no_schedule(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord* shown = context.run();
-  if (!shown) return "Select a run: this panel shows the schedule of one.";
+  if (!shown) return "Select a run to see its schedule.";
   if (!prepared_runs(context).runs.empty()) return "";
   const bool alone = engine::takes_turns(shown->started.decoder);
   const auto runs = context.timeline.runs();
@@ -225,7 +224,7 @@ std::string why_no_schedule(const Context& context) {
   if (const auto other = std::ranges::find_if(runs, has); other != runs.end())
     return fmt::format("Run {} has no schedule, because {}. Select run {} ({}) to see one.",
                        shown->id(),
-                       alone ? "it had one sequence" : "its decoder does not take turns",
+                       alone ? "it decoded only one sequence" : "its decoder does not take turns",
                        other->id(), short_name(other->started.decoder));
   return fmt::format(
       "{} A schedule needs several sequences at the same time: run a chain or a tree of thoughts "
@@ -651,9 +650,8 @@ void draw_schedule_head(Context& context) {
 
 }  // namespace
 
-// Returns the lanes. Rebuilds all of them after a change, and when a run of another schedule is selected. While events arrive without pause, it waits
-// until they have grown by a tenth, so all rebuilds together cost about ten times the last one; meanwhile it returns lanes that are older than the
-// timeline.
+// Returns the lanes, rebuilt after a change or when a run of another schedule is selected. While events arrive without pause, it waits until the
+// timeline has grown by a tenth, so all rebuilds together cost about ten times the last one.
 const ScheduleLanes& schedule_shown(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;
   PreparedSchedule& prepared = prepared_runs(context);
@@ -686,16 +684,17 @@ void zoom_schedule_to(Context& context, const Place& place) {
   range.t1 = to + (to - from);
 }
 
-const Panel kSchedulePanel{
-    .id = "schedule",
-    .title = "Schedule",
-    .empty = why_no_schedule,
-    .draw = draw_schedule,
-    .head = draw_schedule_head,
-    .offered = offered,
-    .help = "Which branches draft, wait or are being verified, over the wall time of all runs.",
-    .marks = kScheduleMarks,
-    .sketch = Sketch::Bars,
-    .live = Dock::Foot};
+const Panel kSchedulePanel{.id = "schedule",
+                           .title = "Schedule",
+                           .empty = why_no_schedule,
+                           .draw = draw_schedule,
+                           .head = draw_schedule_head,
+                           .offered = offered,
+                           .help =
+                               "Which branches draft, wait or are being verified, over the wall "
+                               "time of the selected run's schedule.",
+                           .marks = kScheduleMarks,
+                           .sketch = Sketch::Bars,
+                           .live = Dock::Foot};
 
 }  // namespace ui

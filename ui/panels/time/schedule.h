@@ -26,7 +26,7 @@ struct ScheduleView : PanelState {
   }
 };
 
-/// Returns the schedule of all runs, prepared for drawing.
+/// Returns the schedule that the selected run belongs to, prepared for drawing.
 const ScheduleLanes& schedule_shown(Context& context);
 /// Zooms the schedule to a step, if the step is part of it.
 void zoom_schedule_to(Context& context, const Place& place);

@@ -63,8 +63,10 @@ struct TimelineView : PanelState {
   }
   /// Sets the measured range of a run or a race, unless it has one.
   void restore(const RangeOwner& owner, double from, double to) {
-    if (measured().contains(owner)) return;
-    measured_[owner] = {from, to};
+    auto& ends = measured_[owner];
+    if (owner == owner_ && range.range0 != range.range1) ends = {range.range0, range.range1};
+    if (ends.first != ends.second) return;
+    ends = {from, to};
     if (owner == owner_) std::tie(range.range0, range.range1) = measured_[owner];
   }
   /// Returns whose measured range `range` has.

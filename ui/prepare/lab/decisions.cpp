@@ -40,7 +40,7 @@ Decisions decisions_of(const engine::RunRecord& run) {
 }
 
 std::string choice_words(const engine::RunRecord& run, std::size_t first, std::size_t last) {
-  constexpr std::size_t kMost = 2000;  // steps that are read for a tooltip
+  constexpr std::size_t kMost = 200;  // steps that are read for a tooltip
   int n = 0, n_probes = 0;
   double size = 0, expected_tokens = 0, tokens = 0, expected_ms = 0, ms = 0, plain_ms = 0;
   for (std::size_t i = first; i < std::min({last, run.steps.size(), first + kMost}); ++i) {
@@ -56,18 +56,20 @@ std::string choice_words(const engine::RunRecord& run, std::size_t first, std::s
     ms += ms_of(step);
     plain_ms += chosen.plain_ms;
   }
-  if (n == 0) return "the size was given";
+  if (n == 0) return "no size was chosen";
   const auto mean = [n](double sum) { return sum / n; };
   std::string text = n == 1 && size == 0 ? "no guesses: plain decoding"
-                     : n == 1            ? fmt::format("size {:.0f}", size)
-                              : fmt::format("mean of {} choices: size {:.1f}", n, mean(size));
+                     : n == 1
+                         ? fmt::format("size {:.0f}", size)
+                         : fmt::format("mean of {}{} choices: size {:.1f}",
+                                       last - first > kMost ? "the first " : "", n, mean(size));
   if (n_probes > 0)
     text += n == 1 ? ", to learn from it" : fmt::format(", {} of them to learn from", n_probes);
-  return text + fmt::format(
-                    "\nexpected {:.2f} tokens in {:.3g} ms, came {:.3g} in {:.3g} ms; a plain step "
-                    "{:.3g} ms",
-                    mean(expected_tokens), mean(expected_ms), mean(tokens), mean(ms),
-                    mean(plain_ms));
+  return text +
+         fmt::format(
+             "\nexpected {:.2f} tokens in {:.3g} ms, measured {:.3g} in {:.3g} ms; a plain step "
+             "takes {:.3g} ms",
+             mean(expected_tokens), mean(expected_ms), mean(tokens), mean(ms), mean(plain_ms));
 }
 
 }  // namespace ui

@@ -70,9 +70,9 @@ const char* counter_words(LaneKind counter) {
   return counter == LaneKind::Rows     ? "rows computed by the target in the step"
          : counter == LaneKind::Tokens ? "tokens committed by the step"
          : counter == LaneKind::Cache  ? "positions in the KV cache after the step"
-         : counter == LaneKind::Choice
-             ? "the size that the decoder chose for the step; 0: no guesses, plain decoding"
-             : "n-grams in the pool after the step";
+         : counter == LaneKind::Choice ? "the size that the decoder chose for the step; 0: no "
+                                         "guesses, plain decoding, or none was chosen"
+                                       : "n-grams in the pool after the step";
 }
 
 }  // namespace ui

@@ -292,28 +292,33 @@ std::string row_name(const ScheduleRow& row) {
 }
 
 std::vector<const engine::RunRecord*> runs_of_schedule(const engine::Timeline& timeline,
-                                                       const engine::RunRecord& run) {
+                                                       const engine::RunRecord* run) {
   const auto queued = [](const engine::RunRecord& one) { return !one.queueing.empty(); };
-  const engine::SearchRecord* search = search_of(timeline.searches(), run.started);
   std::vector<const engine::RunRecord*> runs;
-  if (!search && !queued(run)) return runs;
-  // The run's times, and those of the runs that overlap with it.
-  Nanoseconds from = run.started.t, to = run.over() ? run.last_event : kNanosecondsMax;
-  const auto overlaps = [&](const engine::RunRecord& one) {
-    return one.started.t <= to && (!one.over() || one.last_event >= from);
+  if (!run) return runs;
+  const engine::SearchRecord* search = search_of(timeline.searches(), run->started);
+  if (!search && !queued(*run)) return runs;
+  for (const engine::RunRecord& one : timeline.runs())
+    if (queued(one) && search_of(timeline.searches(), one.started) == search) runs.push_back(&one);
+  if (search) return runs;
+  // The runs whose times overlap with the run's, directly or through others. Events may follow a run's end, so last_event is not it.
+  const auto end_of = [](const engine::RunRecord& one) {
+    return one.finished ? one.finished->t : one.failed ? one.failed->t : kNanosecondsMax;
   };
-  std::size_t n_before = 0;
-  do {
-    n_before = runs.size();
-    runs.clear();
-    for (const engine::RunRecord& one : timeline.runs()) {
-      if (!queued(one) || search_of(timeline.searches(), one.started) != search) continue;
-      if (!search && !overlaps(one)) continue;
-      runs.push_back(&one);
-      from = std::min(from, one.started.t);
-      to = std::max(to, one.over() ? one.last_event : kNanosecondsMax);
+  Nanoseconds from = run->started.t, to = end_of(*run);
+  const auto overlaps = [&](const engine::RunRecord* one) {
+    return one->started.t <= to && end_of(*one) >= from;
+  };
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (const engine::RunRecord* one : runs) {
+      if (!overlaps(one) || (one->started.t >= from && end_of(*one) <= to)) continue;
+      from = std::min(from, one->started.t);
+      to = std::max(to, end_of(*one));
+      grows = true;
     }
-  } while (runs.size() > n_before);
+  }
+  std::erase_if(runs, [&](const engine::RunRecord* one) { return !overlaps(one); });
   return runs;
 }
 

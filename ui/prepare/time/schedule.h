@@ -93,10 +93,10 @@ struct ScheduleLanes {
   /// Returns true if the schedule has no turns.
   bool empty() const { return schedule.empty(); }
 };
-/// Returns the runs that took turns with `run`, itself among them, in the order of their beginning: those of the same search if it belongs to one,
-/// else those whose times overlap with it, directly or through others. Empty if no such run queued for a model.
+/// Returns the queued runs of the schedule that `run` belongs to, by start: those of its search if it has one, else `run` and those whose times overlap
+/// with it, directly or through others. Empty if none queued, or without a run.
 std::vector<const engine::RunRecord*> runs_of_schedule(const engine::Timeline& timeline,
-                                                       const engine::RunRecord& run);
+                                                       const engine::RunRecord* run);
 /// Returns the runs in words: "seed on demo-target, 3 runs of search 2".
 std::string schedule_words(const engine::Timeline& timeline,
                            std::span<const engine::RunRecord* const> runs);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
@@ -108,6 +109,37 @@ void add_committed(std::vector<TextCell>& cells,
     cells.push_back(std::move(cell));
     ++index;
   }
+}
+
+// Shows a character whose bytes are in several tokens in the cell of the last of them, and an ellipsis in the others. An incomplete character keeps the
+// names of its bytes.
+void join_characters(std::vector<TextCell>& cells,
+                     const engine::Timeline& timeline,
+                     const engine::RunRecord& run) {
+  std::string open;  // bytes of a character that has begun
+  // The cells that begin it, with the names of their bytes.
+  std::vector<std::pair<std::size_t, std::string>> begun;
+  const auto give_up = [&] {
+    for (auto& [i, text] : begun) cells[i].text = std::move(text);
+    begun.clear();
+    open.clear();
+  };
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string bytes = timeline.bytes_of(run, {&cells[i].token, 1});
+    if (!open.empty() && !engine::begins_with_character(open + bytes) &&
+        engine::open_bytes_at_end(open + bytes) != open.size() + bytes.size())
+      give_up();
+    const std::string all = open + bytes;
+    const std::size_t n_open = engine::open_bytes_at_end(all);
+    if (open.empty() && n_open == 0) continue;
+    if (n_open < all.size()) begun.clear();  // the character before is complete
+    if (n_open > 0) begun.emplace_back(i, cells[i].text);
+    cells[i].text = engine::printable(all.substr(0, all.size() - n_open));
+    cells[i].ends_line = show_line_feeds(cells[i].text);
+    if (n_open > 0) cells[i].text += "\xE2\x80\xA6";
+    open = all.substr(all.size() - n_open);
+  }
+  give_up();
 }
 
 // Returns the cell of a proposed row.
@@ -241,6 +273,7 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
   n_steps = std::min(n_steps, run.steps.size());
   add_prompt(cells, timeline, run);
   add_committed(cells, timeline, run, n_steps);
+  join_characters(cells, timeline, run);
   const int position = cells.empty() ? 0 : cells.back().position + 1;
   if (live && n_steps < run.steps.size() && run.steps.head(n_steps).has_drafted) {
     add_proposed(cells, timeline, run, run.steps[n_steps], position);
