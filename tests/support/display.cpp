@@ -30,7 +30,7 @@ bool start() {
     const int quiet = open("/dev/null", O_WRONLY);
     dup2(quiet, 2);
     const std::string fd = std::to_string(pipes[1]);
-    execlp("Xvfb", "Xvfb", "-displayfd", fd.c_str(), "-screen", "0", "1920x1200x24", "-nolisten",
+    execlp("Xvfb", "Xvfb", "-displayfd", fd.c_str(), "-screen", "0", "2560x1440x24", "-nolisten",
            "tcp", "-noreset", nullptr);
     _exit(127);
   }

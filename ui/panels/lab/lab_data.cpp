@@ -31,7 +31,7 @@ struct LabData : PanelState {
   std::optional<std::vector<LostToken>> lost;
   std::optional<RecordedShape> shape;
   std::optional<Decisions> decisions;
-  AlphaOfRuns alphas;  // of the document's runs that have ended
+  engine::AlphaOfRuns alphas;  // of the document's runs that have ended
   void document_changed() override {
     forget(0);
     alphas.clear();
