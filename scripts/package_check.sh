@@ -25,10 +25,11 @@ clean_up() {
   rm -rf --one-file-system "$root" "$root.log"
 }
 trap clean_up EXIT
+# The mirror of this system; if none is found, debootstrap uses its own.
 mirror=$(sed -nE 's/^(deb .*|URIs:) *(https?:[^ ]*debian[^ ]*).*/\2/p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
   grep -v security | head -1 || true)
 echo "package_check: installing Debian 12" >&2
-debootstrap --variant=minbase bookworm "$root" "${mirror:-http://deb.debian.org/debian}" >"$root.log" 2>&1 || { tail -5 "$root.log" >&2; exit 4; }
+debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"} >"$root.log" 2>&1 || { tail -5 "$root.log" >&2; exit 4; }
 cp /etc/resolv.conf "$root/etc/"
 cp /etc/apt/apt.conf.d/*prox* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
 mount --bind /dev "$root/dev"
@@ -59,7 +60,7 @@ check "the window of the archive draws" \
   "$window decoscope-*/bin/decoscope --open first_race.pdrun --screenshot archive.png && test \$(stat -c %s archive.png) -gt 20000"
 check "the .deb installs with its dependencies" \
   'apt-get install -y -qq --no-install-recommends ./decoscope.deb'
-check "decoscope --version says what it was built with" 'decoscope --version | grep "compiler"'
+check "decoscope --version prints the compiler" 'decoscope --version | grep "compiler"'
 check "the installed program races" \
   'decoscope compare --prompt "USER: 2+3?" --decoders ar,lookahead --max-tokens 16'
 dpkg_list='dpkg -L decoscope | grep'

@@ -170,6 +170,7 @@ TEST(TextCells, character_of_several_tokens_is_in_the_last_one) {
       << "not complete yet";
   EXPECT_THAT(texts({" a\xE6\x97", "\xA5\xE6", "\x97\xA5!"}, 5),
               ElementsAre(" a" + dots, sun + dots, sun + "!"));
+  EXPECT_EQ(texts({"\xE6", "", "\x97\xA5"}, 5)[1].substr(0, 1), "<") << "a control symbol";
   EXPECT_THAT(texts({"\xE6", "b", "\xE6\x97\xA5"}, 5), ElementsAre("<0xE6>", "b", sun))
       << "the first byte begins no character";
 }

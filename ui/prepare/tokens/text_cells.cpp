@@ -124,8 +124,11 @@ void join_characters(std::vector<TextCell>& cells,
     begun.clear();
     open.clear();
   };
+  const std::size_t n_prompt = run.started.prompt_tokens.size();
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::string bytes = timeline.bytes_of(run, {&cells[i].token, 1});
+    const std::string bytes = i < n_prompt ? timeline.bytes_of(run, {&cells[i].token, 1})
+                                           : timeline.generated_bytes(run, i - n_prompt);
+    if (bytes.empty()) continue;  // a control symbol
     if (!open.empty() && !engine::begins_with_character(open + bytes) &&
         engine::open_bytes_at_end(open + bytes) != open.size() + bytes.size())
       give_up();
