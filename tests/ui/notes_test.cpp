@@ -330,6 +330,21 @@ TEST(Notes, each_run_and_the_race_keep_their_ranges) {
   EXPECT_EQ(range_of(stage, ui::Screen::Compare, 2)->range1, 3e6);
 }
 
+TEST(Notes, notes_made_after_saving_the_live_session_are_saved_too) {
+  const Folder folder;
+  const std::string recording = folder / "live.pdrun";
+  {
+    Stage stage;
+    stage.shell.take(streams::one_run("ar"));
+    stage.gui.frame(stage.shell);
+    stage.save(recording);
+    EXPECT_FALSE(fs::exists(ui::notes_path(recording))) << "no notes yet";
+    stage.shell.notes().run_names[1] = "the baseline";
+  }
+  std::string why;
+  EXPECT_EQ(ui::load_notes(recording, why).run_names[1], "the baseline");
+}
+
 TEST(Notes, looking_at_a_recording_makes_no_file) {
   const Folder folder;
   {
