@@ -1,5 +1,6 @@
 #include "engine/event/event.h"
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -12,6 +13,10 @@ concept OfARun = requires(const T& event) {
 };
 
 }  // namespace
+
+Nanoseconds RankExchange::wait_of(std::size_t rank) const {
+  return *std::ranges::max_element(forward) - forward.at(rank);
+}
 
 Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b) {
   constexpr Nanoseconds kMax = std::numeric_limits<Nanoseconds>::max();

@@ -4,6 +4,7 @@
 //          of the engine
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -199,6 +200,16 @@ struct RejectionDetail {
   std::vector<float> residual;
 };
 
+/// The exchange between the ranks that shared the rows of a step (engine/decode/ranks).
+struct RankExchange {
+  std::int64_t n_bytes = 0;          // that all ranks sent, without those that are only displayed
+  Nanoseconds time = 0;              // of rank 0, from the end of its forward to the last message
+  std::vector<Nanoseconds> forward;  // [n_ranks] durations of the ranks' forwards, in whole us
+
+  /// The time that a rank waited for the slowest rank's forward.
+  Nanoseconds wait_of(std::size_t rank) const;
+};
+
 /// The target verified the rows of a step.
 struct Verified {
   Nanoseconds t = 0;
@@ -222,6 +233,7 @@ struct Verified {
   /// [n_rows] with FastCoT's stop=probe: the attention of the probe to each row of the window,
   /// divided by the mean over the window. -1 for other rows; empty: no probe.
   std::vector<float> probe;
+  std::vector<RankExchange> exchange;  // one element if ranks shared the rows, else empty
 };
 
 /// The origin of a token of the output.

@@ -87,6 +87,11 @@ void fields(auto& visit, Is<RejectionDetail> auto& e) {
   visit(e.row), visit(e.token), visit(e.p), visit(e.q), visit(e.residual);
 }
 
+/// Fields of RankExchange.
+void fields(auto& visit, Is<RankExchange> auto& e) {
+  visit(e.n_bytes), visit(e.time), visit(e.forward);
+}
+
 /// Fields of Verified.
 void fields(auto& visit, Is<Verified> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.fate), visit(e.picked), visit(e.logp);
@@ -94,6 +99,7 @@ void fields(auto& visit, Is<Verified> auto& e) {
   visit(e.n_unused), visit(e.uniform), visit(e.keep), visit(e.last_uniform);
   visit(e.p), visit(e.rejection_details);
   visit(e.probe);
+  visit(e.exchange);
 }
 
 /// Fields of Committed.
@@ -167,7 +173,8 @@ void fields(auto& visit, Is<RunFinished> auto& e) {
 /// Types of event members that have a list of fields themselves.
 template <typename T>
 concept Part = std::same_as<T, PoolNgram> || std::same_as<T, DraftForward> ||
-    std::same_as<T, RejectionDetail> || std::same_as<T, GuessSource>;
+    std::same_as<T, RejectionDetail> || std::same_as<T, GuessSource> ||
+    std::same_as<T, RankExchange>;
 
 /// Fields of RunFailed.
 void fields(auto& visit, Is<RunFailed> auto& e) {

@@ -162,6 +162,8 @@ std::vector<StepOutput> LookaheadRank::forward(std::span<const BatchItem> items,
   ensure(!wants.logits && !wants.hidden && !wants.row_p && wants.n_ranked == 0 && wants.n_top == 0,
          "ranks can exchange picks only, not logits");
   const BatchItem& whole = items[0];
+  const std::int64_t n_sent_before = totals_.n_sent;
+  step_.forward.clear();
   if (exchange_.rank() == 0) {
     shown_ = whole.shown;
     broadcast(0, {shown_ ? kShownStep : kStep});
@@ -192,7 +194,10 @@ std::vector<StepOutput> LookaheadRank::forward(std::span<const BatchItem> items,
       {.tree = fingerprint(tree, cache.length()), .n_again = n_again, .forward = ended - begun});
   exchange_window(tree, output);
   if (shown_) exchange_displayed_rows(tree, output);
-  totals_.exchanging += now_ns() - ended;
+  step_.time = now_ns() - ended;
+  step_.n_bytes =
+      (totals_.n_sent - n_sent_before) * static_cast<std::int64_t>(sizeof(Numbers::value_type));
+  totals_.exchanging += step_.time;
   return outs;
 }
 
@@ -227,6 +232,7 @@ void LookaheadRank::exchange_match(StepOutput& out, const Own& step) {
     if (all[rank].at(0) > all[winner].at(0)) winner = rank;
     totals_.n_rows[rank] += all[rank].at(1);
     totals_.n_again += all[rank].at(4);
+    step_.forward.push_back(Nanoseconds{all[rank].at(2)} * 1000);
     longest_us = std::max(longest_us, all[rank].at(2));
   }
   totals_.longest += Nanoseconds{longest_us} * 1000;

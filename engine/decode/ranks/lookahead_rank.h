@@ -108,6 +108,8 @@ class LookaheadRank : public LanguageModel {
 
   /// This rank's counters.
   const LookaheadRankTotals& totals() const { return totals_; }
+  /// The exchange of the last step; nullptr before the first one.
+  const RankExchange* exchange() const { return step_.forward.empty() ? nullptr : &step_; }
 
  private:
   /// Sets part_ to the rank's rows of a tree, and place_ to the argument of set_staged().
@@ -133,6 +135,7 @@ class LookaheadRank : public LanguageModel {
   std::vector<int> place_;
   std::vector<std::uint8_t> greedy_rows_;
   LookaheadRankTotals totals_;
+  RankExchange step_;  // of the current step
 };
 
 }  // namespace engine

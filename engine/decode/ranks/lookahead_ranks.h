@@ -91,6 +91,7 @@ class LookaheadRanks final : public LaneModel {
   /// ranks; exchange_ms: rank 0's time in the exchange, including waits for slower ranks;
   /// longest_rank_ms: sum of each step's longest forward.
   std::map<std::string, double> figures() const override;
+  const RankExchange* exchange() const override { return first_.exchange(); }
 
  private:
   void start(int rank);

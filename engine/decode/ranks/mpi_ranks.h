@@ -36,6 +36,7 @@ class MpiRanks final : public LaneModel {
   Sequence detach(Sequence sequence) override;
   std::map<std::string, std::int64_t> counts() const override { return counts_of(rank_.totals()); }
   std::map<std::string, double> figures() const override { return figures_of(rank_.totals()); }
+  const RankExchange* exchange() const override { return rank_.exchange(); }
 
  private:
   Exchange& exchange_;

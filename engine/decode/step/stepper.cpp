@@ -147,6 +147,13 @@ void add_size(Lane& lane, std::size_t n_emitted, double ms) {
   sums.n_tokens += static_cast<std::int64_t>(n_emitted);
 }
 
+/// Keeps the text of a decoder's notice.
+void keep_notice(Lane& lane, const Event& event) {
+  const auto* notice = std::get_if<Notice>(&event);
+  if (notice && std::ranges::find(lane.notices, notice->text) == lane.notices.end())
+    lane.notices.push_back(notice->text);
+}
+
 /// A decoder's event with its time, run and step filled in.
 Event stamped(Event event, const Lane& lane) {
   std::visit(
@@ -299,7 +306,9 @@ void Stepper::finish(Lane& lane, Notes& notes) {
       lane, decision.emitted.size(),
       static_cast<double>(lane.proposed_ns + notes.forward + notes.verify + notes.commit) * 1e-6);
   add_margins(lane, notes.out, decision);
-  const Verified verified = verified_event(lane, notes.out, decision);
+  Verified verified = verified_event(lane, notes.out, decision);
+  const RankExchange* const exchange = lane.own_model ? lane.own_model->exchange() : nullptr;
+  if (exchange) verified.exchange = {*exchange};
   lane.n_drafted += !lane.decoder->draft_forwards().empty();
   lane.n_proposed += verified.n_proposed;
   lane.n_accepted += verified.n_accepted;
@@ -307,6 +316,7 @@ void Stepper::finish(Lane& lane, Notes& notes) {
   Committed committed = committed_event(lane, decision, verified);
   add_facts(lane, decision, verified, committed);
   std::vector<Event> own = lane.decoder->take_events();
+  for (const Event& event : own) keep_notice(lane, event);
   if (events_) {
     events_->push(verified);
     for (Event& event : own) events_->push(stamped(std::move(event), lane));

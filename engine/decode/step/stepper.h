@@ -26,6 +26,8 @@ class LaneModel : public LanguageModel {
   virtual std::map<std::string, std::int64_t> counts() const = 0;
   /// Added to the lane's figures (Decoder::figures).
   virtual std::map<std::string, double> figures() const = 0;
+  /// The exchange of the last forward between the devices; nullptr: there was none.
+  virtual const RankExchange* exchange() const { return nullptr; }
 };
 
 /// Facts about a generated token besides its id.
@@ -89,6 +91,7 @@ struct Lane {
   std::shared_ptr<StopReader> stops = nullptr;  // read by limits.text_end; null: no stop strings
   SizeDecision decision = {};                   // of the current step
   SizeSums sizes = {};
+  std::vector<std::string> notices = {};  // texts of the decoder's notices, each once
 };
 
 /// Makes a lane that is not prefilled and whose decoder has not begun. The caller runs

@@ -86,6 +86,16 @@ std::string check_sizes(const Verified& e) {
   return {};
 }
 
+std::string check_exchange(const Verified& e) {
+  if (e.exchange.size() > 1) return "a step has more than one exchange";
+  for (const RankExchange& one : e.exchange) {
+    if (one.n_bytes < 0 || !is_duration(one.time) || one.forward.empty() ||
+        !std::ranges::all_of(one.forward, is_duration))
+      return "bytes or a duration of the exchange between ranks is out of range";
+  }
+  return {};
+}
+
 std::string check_forwards(const Drafted& e) {
   for (const DraftForward& forward : e.forwards) {
     if (forward.begun < 0 || forward.ended < forward.begun || forward.n_rows < 0) {
@@ -366,6 +376,7 @@ std::string TimelineIntake::take(const Verified& e) {
   if (step->has_verified) return "the step has already been verified";
   if (std::string reason = check_sizes(e); !reason.empty()) return reason;
   if (std::string reason = check_counts(e); !reason.empty()) return reason;
+  if (std::string reason = check_exchange(e); !reason.empty()) return reason;
   if (step->has_drafted && e.fate.size() != step->drafted.tree.token.size()) {
     return fmt::format("{} fates for {} drafted rows", e.fate.size(), step->drafted.tree.n_rows());
   }

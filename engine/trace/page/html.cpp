@@ -1,11 +1,16 @@
 #include "engine/trace/page/html.h"
 
+#include <algorithm>
+#include <cstring>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/text.h"
+#include "engine/base/types.h"
 #include "engine/event/drafted_by.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/event/timeline/repeats.h"
@@ -62,7 +67,17 @@ Json tokens_of(const Timeline& timeline, const RunRecord& run) {
   return tokens;
 }
 
-Json run_data(const Timeline& timeline, const RunRecord& run, bool with_proposals) {
+/// The prompt's text, or a note in its place.
+std::string prompt_of(const RunRecord& run, bool with_text) {
+  return with_text ? printable(run.started.prompt, LineBreaks::Kept) : "(left out of this page)";
+}
+
+/// How much of a recording a page has.
+struct Detail {
+  bool prompts = false, proposals = true;
+};
+
+Json run_data(const Timeline& timeline, const RunRecord& run, Detail detail) {
   const RunStarted& s = run.started;
   const RunFigures f = figures_of(timeline, run);
   const PlaceInSet& place = s.place;
@@ -72,7 +87,7 @@ Json run_data(const Timeline& timeline, const RunRecord& run, bool with_proposal
           {"race", s.race},
           {"name", printable(s.decoder)},
           {"model", f.model},
-          {"prompt", printable(s.prompt, LineBreaks::Kept)},
+          {"prompt", prompt_of(run, detail.prompts)},
           {"prompt_id", printable(s.prompt_id)},
           {"repeat", repeat},
           {"end", f.end},
@@ -82,7 +97,7 @@ Json run_data(const Timeline& timeline, const RunRecord& run, bool with_proposal
           {"accepted", f.accepted},
           {"identical", f.identical},
           {"tokens", tokens_of(timeline, run)},
-          {"steps", steps_of(timeline, run, with_proposals)}};
+          {"steps", steps_of(timeline, run, detail.proposals)}};
 }
 
 /// The lanes of repeated races, each with medians and quartiles over its repeats.
@@ -111,28 +126,91 @@ std::string for_script(const Json& data) {
   return safe;
 }
 
+/// A race or a single run, as the items of a list in the page's data.
+struct Part {
+  std::string data;  // with commas between the runs
+  std::int64_t n_runs = 0;
+};
+
+std::string words_of(const HtmlOptions& options) {
+  return fmt::format("{:g} MB", static_cast<double>(options.max_bytes) * 1e-6);
+}
+
+std::vector<Part> parts_of(const Timeline& timeline,
+                           Detail detail,
+                           const std::function<void()>& before_each) {
+  std::vector<Part> parts;
+  std::map<std::uint32_t, std::size_t> part_of_race;
+  for (const RunRecord& run : timeline.runs()) {
+    if (before_each) before_each();
+    const std::uint32_t race = run.started.race;
+    const auto [at, is_first] = part_of_race.try_emplace(race, parts.size());
+    if (race == 0 || is_first) parts.emplace_back();
+    Part& part = race == 0 ? parts.back() : parts[at->second];
+    part.data += (part.n_runs++ > 0 ? "," : "") + for_script(run_data(timeline, run, detail));
+  }
+  return parts;
+}
+
+/// A page of those parts that fit, in order.
+HtmlPage page_of(const Timeline& timeline,
+                 const std::vector<Part>& parts,
+                 Detail detail,
+                 const HtmlOptions& options) {
+  const std::string repeats = for_script(repeats_of_all(timeline));
+  constexpr std::size_t kRoomForWords = 512;  // the title, and the note on omitted parts
+  const std::size_t n_other =
+      std::strlen(kPageBeforeData) + std::strlen(kPageAfterData) + repeats.size() + kRoomForWords;
+  HtmlPage page{.has_proposals = detail.proposals};
+  std::string runs;
+  std::int64_t n_runs = 0;
+  for (const Part& part : parts) {
+    const bool fits =
+        options.max_bytes == 0 || n_other + runs.size() + part.data.size() < options.max_bytes;
+    if (!fits) {
+      page.n_left_out += part.n_runs;
+      continue;
+    }
+    runs += (runs.empty() ? "" : ",") + part.data;
+    n_runs += part.n_runs;
+  }
+  std::string left_out;
+  if (page.n_left_out > 0) left_out = counted(page.n_left_out, "run");
+  if (!page.has_proposals)
+    left_out += (left_out.empty() ? "" : " and ") + std::string("the proposals of the steps");
+  std::string about =
+      fmt::format("{}, exported by Decoscope {}", counted(n_runs, "run"), program_version());
+  if (!left_out.empty()) {
+    page.notice =
+        fmt::format("left out to keep the page within {}: {}", words_of(options), left_out);
+    about += "; " + page.notice;
+    if (!options.to_get_all.empty()) page.notice += "; " + options.to_get_all;
+  }
+  page.text =
+      fmt::format(R"({}{{"title":"Decoscope recording","about":{},"runs":[{}],"repeats":{}}}{})",
+                  kPageBeforeData, for_script(about), runs, repeats, kPageAfterData);
+  return page;
+}
+
 }  // namespace
 
 HtmlPage html_page(const Timeline& timeline,
                    const HtmlOptions& options,
                    const std::function<void()>& before_each) {
-  HtmlPage page;
-  for (const bool with_proposals : {true, false}) {
-    Json runs = Json::array();
-    for (const RunRecord& run : timeline.runs()) {
-      if (before_each) before_each();
-      runs.push_back(run_data(timeline, run, with_proposals));
-    }
-    const Json data{
-        {"title", "Decoscope recording"},
-        {"about", fmt::format("{}, exported by Decoscope {}",
-                              counted(std::ssize(timeline.runs()), "run"), program_version())},
-        {"runs", std::move(runs)},
-        {"repeats", repeats_of_all(timeline)}};
-    page = {kPageBeforeData + for_script(data) + kPageAfterData, with_proposals};
-    if (page.text.size() <= options.max_bytes) break;
-  }
-  return page;
+  Detail detail{.prompts = options.prompt_text};
+  HtmlPage page = page_of(timeline, parts_of(timeline, detail, before_each), detail, options);
+  if (page.n_left_out == 0) return page;
+  detail.proposals = false;
+  const std::vector<Part> parts = parts_of(timeline, detail, before_each);
+  page = page_of(timeline, parts, detail, options);
+  if (page.n_left_out < std::ssize(timeline.runs())) return page;
+  const auto smallest =
+      std::ranges::min_element(parts, {}, [](const Part& part) { return part.data.size(); });
+  throw Error(ErrorCode::Usage,
+              fmt::format("the page: found {:.1f} MB for the shortest race or run alone, without "
+                          "proposals, expected at most {}{}",
+                          static_cast<double>(smallest->data.size()) * 1e-6, words_of(options),
+                          options.to_get_all.empty() ? "" : "; " + options.to_get_all));
 }
 
 }  // namespace engine

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -11,19 +12,29 @@
 
 namespace engine {
 
+/// The default limit on the size of a page, bytes.
+inline constexpr std::size_t kMaxPageBytes = 5'000'000;
+
 /// Options of the page.
 struct HtmlOptions {
-  /// Above this size the proposals of the steps are omitted: their tokens take most of the space.
-  std::size_t max_bytes = 5'000'000;
+  /// Above this size the proposals of the steps are omitted, which take most of the space, and then
+  /// races and single runs that do not fit. 0: no limit.
+  std::size_t max_bytes = kMaxPageBytes;
+  bool prompt_text = false;  // include the prompts
+  std::string to_get_all =
+      "";  // how the user gets a page of any size: "--page-mb 0 ..."; for messages
 };
 
 /// A page.
 struct HtmlPage {
   std::string text;
-  bool has_proposals = true;  // false: they were omitted (HtmlOptions::max_bytes)
+  bool has_proposals = true;    // false: they were omitted
+  std::int64_t n_left_out = 0;  // runs that were left out
+  std::string notice;           // names the omitted parts, then `to_get_all`; empty: none
 };
 
 /// @param before_each  called before each run; may throw to cancel. May be empty
+/// @throws Error(Usage)  no race fits into options.max_bytes
 HtmlPage html_page(const Timeline& timeline,
                    const HtmlOptions& options = {},
                    const std::function<void()>& before_each = {});

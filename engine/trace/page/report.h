@@ -12,7 +12,7 @@ namespace engine {
 
 /// Options of the report.
 struct ReportOptions {
-  bool prompt_text = true;             // false: the prompts are left out
+  bool prompt_text = false;            // include the prompts
   std::map<RunId, std::string> notes;  // the user's notes, shown with their runs
 };
 

@@ -507,7 +507,12 @@ TEST_F(CliRace, processes_of_mpirun_give_the_tokens_and_steps_of_one) {
         EXPECT_GT(all[i]["metrics"]["rank_rows_1"], 0);
         EXPECT_GT(all[i]["metrics"]["exchanged_numbers"], 0);
       }
-      EXPECT_EQ(run("trace info " + record).code, 0);
+      const std::string trace = folder + "/mpi.json";
+      EXPECT_EQ(run("trace convert " + record + " " + trace).code, 0);
+      const std::string events = read_file(trace);
+      for (const char* name : {"\"name\":\"exchange\"", "\"exchanged_bytes\"", "\"rank_wait_ms\""})
+        EXPECT_NE(events.find(name), std::string::npos) << name;
+      std::filesystem::remove(record), std::filesystem::remove(trace);
     }
   }
   const Outcome other = run("compare --decoders ar,lookahead --set ranks=mpi --prompt a");
@@ -528,6 +533,7 @@ TEST_F(CliRace, ranks_race_with_other_lanes_and_are_recorded) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const json& lane : json::parse(outcome.out)["summary"]) EXPECT_EQ(lane["identical"], 1);
   EXPECT_EQ(run("trace convert " + record + " " + folder + "/ranks.json").code, 0);
+  EXPECT_NE(read_file(folder + "/ranks.json").find("\"exchanged_bytes\""), std::string::npos);
   const Outcome valid = run("trace validate " + folder + "/ranks.json");
   EXPECT_EQ(valid.code, 0) << valid.out << valid.err;
 }

@@ -63,6 +63,9 @@ TEST(Serialise, fields_keep_their_values) {
   EXPECT_FLOAT_EQ(verified.rejection_details[0].residual.at(1), 1);
   EXPECT_TRUE(verified.rejection_details[1].q.empty());
   EXPECT_EQ(verified.rejection_details[1].row, 1);
+  EXPECT_EQ(verified.exchange.at(0).n_bytes, 512);
+  EXPECT_EQ(verified.exchange.at(0).forward, (std::vector<Nanoseconds>{3'000, 5'000}));
+  EXPECT_EQ(verified.exchange.at(0).wait_of(0), 2'000);
 }
 
 TEST(Serialise, the_layout_is_little_endian_and_fixed) {
@@ -142,16 +145,18 @@ TEST(Serialise, an_old_draft_has_no_sources) {
   EXPECT_EQ(bytes_of(before), unsourced);
 }
 
-TEST(Serialise, an_old_verification_has_no_probes) {
+TEST(Serialise, an_old_verification_has_no_probes_and_no_exchange) {
   const auto all = test::every_kind();
   const auto is_one = [](const Event& event) { return std::holds_alternative<Verified>(event); };
   Verified told = std::get<Verified>(*std::ranges::find_if(all, is_one));
   EXPECT_EQ(std::get<Verified>(*decode(bytes_of(told)).event).probe, told.probe);
   ASSERT_FALSE(told.probe.empty());
+  ASSERT_EQ(told.exchange.size(), 1U);
   told.probe.clear();
-  const std::string without = bytes_of(told);  // its last field: a length of zero
-  const auto older = std::get<Verified>(*decode(without.substr(0, without.size() - 1)).event);
-  EXPECT_TRUE(older.probe.empty());
+  told.exchange.clear();
+  const std::string without = bytes_of(told);  // its last two fields: lengths of zero
+  const auto older = std::get<Verified>(*decode(without.substr(0, without.size() - 2)).event);
+  EXPECT_TRUE(older.probe.empty() && older.exchange.empty());
   EXPECT_EQ(bytes_of(older), without);
 }
 

@@ -282,6 +282,42 @@ TEST(LookaheadRanks, compute_fewer_rows_and_exchange_few_numbers) {
   EXPECT_GE(outcome.counts.at("exchanged_numbers"), outcome.n_steps * (1 + 5 + 3 * 5));
 }
 
+// The second rank takes 3 ms longer.
+TEST(LookaheadRanks, report_the_bytes_and_waits_of_every_step) {
+  const Deadline deadline;
+  auto ranks = toys(3, {.vocab = 4, .context = 1, .seed = 2});
+  ranks.watched[1]->before = [](bool is_step) {
+    if (is_step) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  };
+  Job job;
+  job.decoder = "lookahead";
+  job.options = {{"ranks", "3"}, {"window", "4"}, {"ngram_size", "3"}};
+  job.limits.max_tokens = 30;
+  job.ranks = ranks.others();
+  const Outcome outcome = run(ranks.first(), {1, 2, 3, 1}, job);
+  std::int64_t n_bytes = 0, n_steps = 0;
+  Nanoseconds time = 0;
+  for (const Event& event : outcome.events) {
+    const auto* verified = std::get_if<Verified>(&event);
+    if (!verified) continue;
+    n_steps++;
+    ASSERT_EQ(verified->exchange.size(), 1U);
+    const RankExchange& exchange = verified->exchange[0];
+    ASSERT_EQ(exchange.forward.size(), 3U);
+    EXPECT_GE(exchange.forward[1], 3'000'000);
+    EXPECT_GE(exchange.forward[0] + exchange.wait_of(0), exchange.forward[1]);
+    n_bytes += exchange.n_bytes;
+    time += exchange.time;
+  }
+  EXPECT_EQ(n_steps, outcome.n_steps);
+  EXPECT_EQ(n_bytes, 4 * outcome.counts.at("exchanged_numbers"));
+  EXPECT_NEAR(static_cast<double>(time) * 1e-6, outcome.metrics.at("exchange_ms"), 1e-6);
+  for (const Event& event : run(*ranks.models[0], {1, 2, 3, 1}, on_one_rank(job)).events) {
+    const auto* verified = std::get_if<Verified>(&event);
+    EXPECT_TRUE(!verified || verified->exchange.empty());
+  }
+}
+
 /// Hooks into every rank: a wrapper of its exchange that may alter messages, and a call after each
 /// step.
 struct RankHooks {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/types.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/page/html.h"
 #include "engine/trace/page/report.h"
@@ -31,6 +32,22 @@ json data_of(const std::string& page) {
   const std::string begin = "id=\"data\">";
   const std::size_t from = page.find(begin) + begin.size();
   return json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+/// Runs of Lookahead, one after the other.
+Timeline runs_of(RunId n, int n_steps) {
+  std::vector<Event> events{test::model_loaded()};
+  for (RunId run = 1; run <= n; ++run)
+    for (const Event& event : test::run_events({.run = run, .n_steps = n_steps}))
+      events.push_back(event);
+  return timeline_of(std::move(events));
+}
+
+Timeline with_private_prompt() {
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events)
+    if (auto* started = std::get_if<RunStarted>(&event)) started->prompt = "a private question";
+  return timeline_of(std::move(events));
 }
 
 TEST(HtmlPage, has_every_token_and_step) {
@@ -66,9 +83,70 @@ TEST(HtmlPage, a_token_cannot_end_the_data) {
 }
 
 TEST(HtmlPage, a_large_page_omits_proposals) {
-  const HtmlPage page = html_page(timeline_of(test::small_stream()), {.max_bytes = 1});
+  const Timeline timeline = runs_of(1, 100);
+  const std::size_t n_all = html_page(timeline, {.max_bytes = 0}).text.size();
+  const HtmlPage page = html_page(timeline, {.max_bytes = n_all - 1, .to_get_all = "tick it"});
   EXPECT_FALSE(page.has_proposals);
+  EXPECT_EQ(page.n_left_out, 0);
+  EXPECT_LT(page.text.size(), n_all);
   EXPECT_THAT(page.text, Not(HasSubstr("\"guesses\":")));
+  EXPECT_THAT(page.notice, HasSubstr("left out"));
+  EXPECT_THAT(page.notice, HasSubstr("the proposals of the steps; tick it"));
+  EXPECT_TRUE(html_page(timeline, {.max_bytes = n_all + 1024}).has_proposals);
+}
+
+TEST(HtmlPage, by_default_a_page_has_at_most_5_MB) {
+  const Timeline timeline = runs_of(60, 1000);
+  const HtmlPage page = html_page(timeline);
+  EXPECT_LE(page.text.size(), 5'000'000U);
+  EXPECT_GT(page.text.size(), 4'500'000U);
+  EXPECT_FALSE(page.has_proposals);
+  EXPECT_GT(page.n_left_out, 0);
+  const json data = data_of(page.text);
+  EXPECT_EQ(std::ssize(data.at("runs")) + page.n_left_out, 60);
+  EXPECT_THAT(page.notice,
+              HasSubstr(fmt::format("within 5 MB: {} runs and the prop", page.n_left_out)));
+  EXPECT_THAT(data.at("about").get<std::string>(), HasSubstr(page.notice)) << "also on the page";
+  const HtmlPage all = html_page(timeline, {.max_bytes = 0});
+  EXPECT_GT(all.text.size(), 5'000'000U);
+  EXPECT_TRUE(all.has_proposals);
+  EXPECT_EQ(data_of(all.text).at("runs").size(), 60U);
+  EXPECT_EQ(all.notice, "");
+}
+
+TEST(HtmlPage, a_race_is_on_the_page_as_a_whole_or_not_at_all) {
+  std::vector<Event> events{test::model_loaded()};
+  for (RunId run = 1; run <= 6; ++run)
+    for (const Event& event : test::run_events({.run = run,
+                              .decoder = run % 2 ? "ar" : "lookahead",
+                              .race = (run + 1) / 2,
+                              .lane = static_cast<int>(run + 1) % 2,
+                              .n_steps = 300}))
+      events.push_back(event);
+  const Timeline timeline = timeline_of(std::move(events));
+  const std::size_t n_all = html_page(timeline, {.max_bytes = 0}).text.size();
+  for (std::size_t share = 4; share <= 9; ++share) {
+    const HtmlPage page = html_page(timeline, {.max_bytes = n_all * share / 10});
+    EXPECT_LE(page.text.size(), n_all * share / 10);
+    EXPECT_EQ(page.n_left_out % 2, 0);
+  }
+}
+
+TEST(HtmlPage, a_limit_below_every_race_is_refused_with_the_option) {
+  try {
+    html_page(runs_of(2, 10), {.max_bytes = 1000, .to_get_all = "--page-mb 0 writes all of it"});
+    FAIL() << "a page of 1000 bytes";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Usage);
+    EXPECT_THAT(error.what(), HasSubstr("expected at most 0.001 MB; --page-mb 0"));
+  }
+}
+
+TEST(HtmlPage, has_the_prompts_only_on_request) {
+  const Timeline timeline = with_private_prompt();
+  EXPECT_THAT(html_page(timeline).text, Not(HasSubstr("private")));
+  EXPECT_THAT(html_page(timeline).text, HasSubstr("(left out of this page)"));
+  EXPECT_THAT(html_page(timeline, {.prompt_text = true}).text, HasSubstr("a private question"));
 }
 
 TEST(MarkdownReport, has_a_row_for_every_lane_and_escapes_text) {
@@ -124,13 +202,10 @@ TEST(MarkdownReport, repeats_of_a_race_are_one_part_with_medians) {
   EXPECT_THAT(report, HasSubstr("median (first to third quartile)"));
 }
 
-TEST(MarkdownReport, can_leave_out_the_prompts) {
-  std::vector<Event> events = test::small_stream();
-  for (Event& event : events)
-    if (auto* started = std::get_if<RunStarted>(&event)) started->prompt = "a private question";
-  const Timeline timeline = timeline_of(std::move(events));
-  EXPECT_THAT(markdown_report(timeline), HasSubstr("a private question"));
-  const std::string without = markdown_report(timeline, {.prompt_text = false});
+TEST(MarkdownReport, has_the_prompts_only_on_request) {
+  const Timeline timeline = with_private_prompt();
+  EXPECT_THAT(markdown_report(timeline, {.prompt_text = true}), HasSubstr("a private question"));
+  const std::string without = markdown_report(timeline);
   EXPECT_THAT(without, Not(HasSubstr("private")));
   EXPECT_THAT(without, HasSubstr("Prompt: left out"));
   EXPECT_THAT(without, HasSubstr("| A | lookahead |"));

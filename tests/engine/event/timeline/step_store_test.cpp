@@ -57,6 +57,7 @@ StepRecord odd_step(StepId n) {
   }
   if (step.has_verified) {
     step.verified = {.t = t + 5, .run = 9, .step = n, .n_proposed = number(9), .n_unused = 3};
+    if (n % 5 == 2) step.verified.exchange = {{.n_bytes = n, .time = 7, .forward = {n, 3, 4}}};
     for (int row = 0; row < n_rows; ++row) {
       step.verified.fate.push_back(RowFate(number(5)));
       step.verified.picked.push_back(number(100'000));

@@ -275,6 +275,13 @@ TEST(Timeline, contradictions_do_not_change_statistics) {
             1);
   EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.sources.resize(1); }).n_inconsistent(), 1);
   EXPECT_EQ(with_altered<Verified>([](Verified& e) { e.fate.pop_back(); }).n_inconsistent(), 1);
+  for (const RankExchange& one : {RankExchange{1, 2, {}}, RankExchange{-1, 2, {3}},
+                                  RankExchange{1, -2, {3}}, RankExchange{1, 2, {3, -1}}})
+    EXPECT_EQ(with_altered<Verified>([&](Verified& e) { e.exchange = {one}; }).n_inconsistent(), 1);
+  EXPECT_EQ(with_altered<Verified>([](Verified& e) {
+              e.exchange.assign(2, {1, 2, {3}});
+            }).n_inconsistent(),
+            1);
 }
 
 TEST(Timeline, a_lost_step_does_not_shift_later_ones) {
