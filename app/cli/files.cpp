@@ -432,8 +432,15 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
                    ".gif or .png (an animation of the window; needs a display) "
                    "(default: the recording's name with .json)")
       ->type_name("FILE");
-  convert->add_flag("--with-prompt", p.trace.with_prompt,
-                    "include the text of the prompt, not only its hash");
+  convert->add_flag(
+      "--with-prompt", p.trace.with_prompt,
+      "to a trace, page or report: include the text of the prompts; everyone who gets "
+      "the file can read them");
+  convert
+      ->add_option("--page-mb", p.trace.page_mb,
+                   "of a page: the most megabytes; above them the proposals of the steps and whole "
+                   "runs are left out; 0: any number (default: 5)")
+      ->transform(whole_number(0, 100'000));
   convert->add_flag("--for-spreadsheets", p.trace.for_spreadsheets,
                     "to tables: put ' before texts that a spreadsheet would take for formulas");
   convert->add_flag("--used-tokens-only", p.trace.used_tokens_only,

@@ -15,6 +15,7 @@
 #include "engine/event/drafted_by.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/event/timeline/timeline.h"
+#include "engine/trace/settings.h"
 
 namespace engine {
 namespace {
@@ -123,14 +124,6 @@ std::map<int, Depth> acceptance_by_depth(const RunRecord& run) {
   return depths;
 }
 
-std::string settings_of(const RunStarted& started) {
-  std::string all;
-  for (const auto& [name, value] : started.options) {
-    all += (all.empty() ? "" : ";") + name + "=" + value;
-  }
-  return all;
-}
-
 /// The counters of a finished run: "pool_hits=40;rows=610".
 std::string metrics_of(const RunRecord& run) {
   std::string all;
@@ -166,7 +159,7 @@ void end_row_of(Table& table, const Timeline& timeline, const RunRecord& run) {
   const RunStarted& s = run.started;
   const ModelLoaded* known = timeline.model(s.model);
   const ModelLoaded model = known ? *known : ModelLoaded{};
-  table.cell(s.decoder).cell(settings_of(s)).cell(parameters_of(s)).cell(s.seed);
+  table.cell(s.decoder).cell(decoder_options(s, ";")).cell(parameters_of(s)).cell(s.seed);
   table.cell(model.name).cell(draft_of(timeline, run));
   table.cell(model.scale).cell(model.dtype).cell(model.device);
   table.cell(program_version());
@@ -261,7 +254,7 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
     const std::string letter(1, static_cast<char>('A' + (s.lane < 26 ? s.lane : 25)));
     table.cell(run.id()).cell(s.race).cell(letter);
     table.cell(s.place.set).cell(s.place.repeat).cell(s.place.task);
-    table.cell(s.decoder).cell(settings_of(s));
+    table.cell(s.decoder).cell(decoder_options(s, ";"));
     table.cell(model.name).cell(draft_of(timeline, run));
     table.cell(model.scale).cell(model.dtype).cell(model.device);
     table.cell(model.n_threads).cell(s.seed).cell(s.temperature).cell(s.sampling);

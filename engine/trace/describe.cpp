@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/event/recording/recording_format.h"
 #include "engine/event/timeline/run_slices.h"
+#include "engine/trace/settings.h"
 
 namespace engine {
 namespace {
@@ -124,6 +126,9 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
   }
   text += fmt::format(", seed {}, prompt of {}.\n", s.seed,
                       counted(std::ssize(s.prompt_tokens), "token"));
+  if (s.temperature > 0) text += "Settings: " + printable(run_settings(s)) + ".\n";
+  if (const std::string options = decoder_options(s, ", "); !options.empty())
+    text += "Options: " + printable(options) + ".\n";
   if (s.n_approximate > 0)
     text += "Unverified part of the prompt: ~" +
             timeline.plain_text_of(run, run.approximate_of_prompt()) + "~\n";
@@ -156,9 +161,9 @@ std::string describe(const Timeline& timeline, const std::function<void()>& befo
   std::string text;
   for (const RunRecord& run : timeline.runs()) {
     if (before_each) before_each();
-    text += (text.empty() ? "" : "\n") + describe(timeline, run);
+    text += describe(timeline, run) + "\n";
   }
-  return text;
+  return text + fmt::format("Written by Decoscope {}.\n", program_version());
 }
 
 std::optional<std::string> other_weights(std::string_view recorded_model,

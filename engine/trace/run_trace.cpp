@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <iterator>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "engine/event/timeline/run_slices.h"
 #include "engine/trace/lane.h"
 #include "engine/trace/schedule.h"
+#include "engine/trace/settings.h"
 
 namespace engine {
 namespace {
@@ -49,10 +52,13 @@ std::string hash_of(std::string_view text) {
   return fmt::format("fnv1a64:{:016x}", hash);
 }
 
-/// A finite number as JSON writes it.
-std::string number(double x) {
-  return fmt::format("{}", x);
+/// A number as JSON writes it; empty if it is not finite.
+std::string number(std::floating_point auto x) {
+  return std::isfinite(x) ? fmt::format("{}", x) : "";
 }
+
+/// A value of a counter with several: its name, and a number().
+using Value = std::pair<std::string, std::string>;
 
 std::string kind_word(RowTag::Kind kind) {
   using enum RowTag::Kind;
@@ -150,12 +156,13 @@ class RunTrace {
     text += fmt::format(",\"top_k\":{},\"parameters\":{{", s.top_k);
     const char* comma = "";
     for (const auto& [name, value] : s.options) {
-      text += std::exchange(comma, ",") + json_quoted(name) + ":" + json_quoted(value);
+      text +=
+          std::exchange(comma, ",") + json_quoted(name) + ":" + json_quoted(without_folders(value));
     }
     text += "},\"prompt_hash\":" + json_quoted(hash_of(s.prompt));
     if (s.read_as != ReadAs::Unknown)
       text += s.read_as == ReadAs::Chat ? ",\"read_as\":\"chat\"" : ",\"read_as\":\"raw\"";
-    if (!s.pool.empty()) text += ",\"pool\":" + json_quoted(s.pool);
+    if (!s.pool.empty()) text += ",\"pool\":" + json_quoted(without_folders(s.pool));
     if (s.n_approximate > 0)
       text += fmt::format(",\"first_approximate_prompt_token\":{},\"approximate_prompt_tokens\":{}",
                           s.first_approximate, s.n_approximate);
@@ -219,10 +226,11 @@ class RunTrace {
   }
 
   void add_step(const StepRecord& step) {
-    Slice propose, commit;
+    Slice propose, forward, commit;
     for (const LaneSlice& part : slices_of(run_, head_of(step), clock_)) {
       if (part.lane == LaneKind::Propose) propose = part.slice;
       if (part.lane == LaneKind::Commit) commit = part.slice;
+      if (part.lane == LaneKind::Target) forward = part.slice;
       lane(tid_of(part.lane))
           .push_back({.ts = since_start(part.slice.start),
                       .end = since_start(part.slice.end),
@@ -231,6 +239,7 @@ class RunTrace {
                       .args = args_of(step, part.lane)});
     }
     add_draft_forwards(step);
+    add_exchange(step, forward);
     if (step.verified.n_accepted > 0) add_flow(propose, commit);
     add_counters(step, commit);
   }
@@ -283,16 +292,73 @@ class RunTrace {
     if (value >= 0) add_counter(t, name, value);
   }
 
-  /// Adds a counter with one value per thread of the device.
-  void add_threads(Nanoseconds t, const std::string& name, const std::vector<double>& percent) {
-    std::string values;
-    for (std::size_t i = 0; i < percent.size(); i++) {
-      if (!std::isfinite(percent[i]) || percent[i] < 0) continue;
-      values += fmt::format("{}\"thread {}\":{}", values.empty() ? "" : ",", i, number(percent[i]));
+  /// Adds a counter with several values; those that are not finite are left out.
+  void add_values(Nanoseconds t, const std::string& name, const std::vector<Value>& values) {
+    std::string args;
+    for (const auto& [series, value] : values) {
+      if (value.empty()) continue;
+      args += fmt::format("{}{}:{}", args.empty() ? "" : ",", json_quoted(series), value);
     }
-    if (values.empty()) return;
+    if (args.empty()) return;
     lane(kPhasesTid)
-        .push_back({.ph = 'C', .ts = t, .name = name, .cat = {}, .args = "{" + values + "}"});
+        .push_back({.ph = 'C', .ts = t, .name = name, .cat = {}, .args = "{" + args + "}"});
+  }
+
+  /// Adds a counter with one value per thread of the device; -1 is unknown.
+  void add_threads(Nanoseconds t, const std::string& name, const std::vector<double>& percent) {
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < percent.size(); i++)
+      if (percent[i] >= 0) values.emplace_back(fmt::format("thread {}", i), number(percent[i]));
+    add_values(t, name, values);
+  }
+
+  /// Adds the size that the decoder chose for a step, with the expected and the measured result.
+  void add_choice(const StepRecord& step, Nanoseconds t) {
+    const SizeDecision& chosen = step.drafted.decision;
+    if (!chosen.is_chosen()) return;
+    const StepEnded& e = step.ended;
+    const int n_rows = std::max(step.begun.n_rows, step.drafted.tree.n_rows());
+    add_values(t, "choice_size",
+               {{"size", std::to_string(chosen.size)}, {"rows", std::to_string(n_rows)}});
+    add_values(t + 1, "choice_tokens",
+               {{"expected", number(chosen.tokens)},
+                {"measured", std::to_string(step.committed.tokens.size())}});
+    add_values(t + 2, "choice_ms",
+               {{"expected", number(chosen.ms)},
+                {"measured",
+                 number(static_cast<double>(e.propose + e.forward + e.verify + e.commit) / 1e6)},
+                {"plain step", number(chosen.plain_ms)}});
+  }
+
+  /// Adds the exchange between the ranks that shared a step's rows: the end of the forward's slice,
+  /// which begins with the wait for the slowest rank.
+  void add_exchange(const StepRecord& step, const Slice& forward) {
+    if (step.verified.exchange.empty()) return;
+    const RankExchange& exchange = step.verified.exchange.front();
+    const Nanoseconds end = since_start(forward.end);
+    const Nanoseconds begin = std::max(since_start(forward.start), end - exchange.time);
+    const Nanoseconds wait = std::min(exchange.wait_of(0), end - begin);
+    std::vector<double> forward_us;
+    for (const Nanoseconds ns : exchange.forward)
+      forward_us.push_back(static_cast<double>(ns) / 1e3);
+    const std::string args =
+        fmt::format("{{\"step\":{},\"bytes\":{},\"rank_forward_us\":[{}]}}", step.begun.step,
+                    exchange.n_bytes, fmt::join(forward_us, ","));
+    std::vector<TraceItem>& target = lane(tid_of(LaneKind::Target));
+    target.push_back(
+        {.ts = begin, .end = end, .name = "exchange", .cat = "exchange", .args = args});
+    if (wait > 0)
+      target.push_back({.ts = begin,
+                        .end = begin + wait,
+                        .name = "wait ranks",
+                        .cat = "exchange",
+                        .args = fmt::format("{{\"step\":{}}}", step.begun.step)});
+    add_counter(end, "exchanged_bytes", static_cast<double>(exchange.n_bytes));
+    std::vector<Value> waits;
+    for (std::size_t rank = 0; rank < exchange.forward.size(); rank++)
+      waits.emplace_back(fmt::format("rank {}", rank),
+                         number(static_cast<double>(exchange.wait_of(rank)) / 1e6));
+    add_values(end + 1, "rank_wait_ms", waits);
   }
 
   void add_counters(const StepRecord& step, const Slice& commit) {
@@ -307,6 +373,7 @@ class RunTrace {
       add_counter(t + 2, "kv_bytes",
                   static_cast<double>(model->kv_bytes_per_token) * step.ended.kv_len);
     }
+    add_choice(step, t + 3);
   }
 
   std::string args_of(const StepRecord& step, LaneKind kind) const {

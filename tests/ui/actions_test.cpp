@@ -288,6 +288,30 @@ TEST(Exporting, cancelled_texts_leave_no_file) {
   EXPECT_THAT(ui::export_report(timeline, folder / "file/b.md", {}), Not(HasSubstr("Wrote")));
 }
 
+TEST(Exporting, page_says_what_its_limit_leaves_out) {
+  const Folder folder;
+  const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
+  EXPECT_EQ(ui::export_page(timeline, folder / "a.html", {}), "Wrote " + folder / "a.html" + ".");
+  const std::size_t n_bytes = fs::file_size(folder / "a.html");
+  double last = -1;
+  const auto progress = [&](double fraction) {
+    EXPECT_GE(fraction, last);
+    EXPECT_LT(fraction, 1) << "at 1 the bar says that the file is being checked";
+    last = fraction;
+    return true;
+  };
+  const std::string said = ui::export_page(
+      timeline, folder / "b.html", {.max_bytes = n_bytes - 1, .to_get_all = "tick the box"},
+      progress);
+  EXPECT_THAT(said, HasSubstr("Wrote " + folder / "b.html" + ".\nNote: left out to keep"));
+  EXPECT_THAT(said, HasSubstr("; tick the box."));
+  EXPECT_LT(fs::file_size(folder / "b.html"), n_bytes);
+  const std::string refused =
+      ui::export_page(timeline, folder / "c.html", {.max_bytes = 1, .to_get_all = "tick the box"});
+  EXPECT_THAT(refused, HasSubstr("tick the box"));
+  EXPECT_FALSE(fs::exists(folder / "c.html"));
+}
+
 TEST(Exporting, reports_progress) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
   std::vector<double> told;

@@ -373,6 +373,9 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     IM_CHECK_NE(contents(folder / "trace.txt").find("Step 1: "), std::string::npos);
     export_as("do_report");
     IM_CHECK_NE(contents(folder / "trace.md").find("Prompt: left out"), std::string::npos);
+    const std::string left_out = "(left out of this page)";
+    export_as("do_page");
+    IM_CHECK_NE(contents(folder / "trace.html").find(left_out), std::string::npos);
     // The prompt's text is exported only if the box is ticked.
     IM_CHECK_EQ(contents(trace).find("\"prompt\":"), std::string::npos);
     IM_CHECK_NE(contents(trace).find("\"prompt_hash\":"), std::string::npos);
@@ -382,6 +385,10 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
     export_as("do_report");
     IM_CHECK_NE(contents(folder / "with_prompt.md").find("Prompt:\n"), std::string::npos);
+    ctx->ItemCheck("//##export/###any_page_size");
+    export_as("do_page");
+    IM_CHECK_NE(contents(folder / "with_prompt.html").find("id=\"data\""), std::string::npos);
+    IM_CHECK_EQ(contents(folder / "with_prompt.html").find(left_out), std::string::npos);
     ctx->ItemInputValue("//##export/##path", equal.c_str());
     ctx->ItemCheck("//##export/###equal_compute");
     export_now();

@@ -53,7 +53,8 @@ std::string export_text(const engine::Timeline& timeline,
   const double n_parts = static_cast<double>(timeline.runs().size()) + 1;  // the last: writing
   int n_done = 0;
   const auto before_each = [&] {
-    if (progress && !progress(n_done++ / n_parts))
+    // A page that is too large is made twice.
+    if (progress && !progress(std::min(n_done++ / n_parts, 0.99)))
       throw engine::Error(engine::ErrorCode::Cancelled, path + ": not exported: cancelled");
   };
   try {
@@ -137,19 +138,6 @@ std::string export_trace(const engine::Timeline& timeline,
   }
 }
 
-std::string export_page(const engine::Timeline& timeline, const std::string& path) {
-  try {
-    const engine::HtmlPage page = engine::html_page(timeline);
-    create_folder_of(path);
-    return "Wrote " +
-           engine::write_new_file(fs::path(path).replace_extension(".html").string(), page.text) +
-           (page.has_proposals ? "."
-                               : ", without proposals, which would make it larger than 5 MB.");
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
-
 std::string export_report(const engine::Timeline& timeline,
                           const std::string& path,
                           const engine::ReportOptions& options,
@@ -157,6 +145,21 @@ std::string export_report(const engine::Timeline& timeline,
   return export_text(timeline, path, progress, [&](const std::function<void()>& before_each) {
     return engine::markdown_report(timeline, options, before_each);
   });
+}
+
+std::string export_page(const engine::Timeline& timeline,
+                        const std::string& path,
+                        const engine::HtmlOptions& options,
+                        const ExportProgress& progress) {
+  std::string notice;
+  const std::string said =
+      export_text(timeline, path, progress, [&](const std::function<void()>& before_each) {
+        engine::HtmlPage page = engine::html_page(timeline, options, before_each);
+        notice = page.notice;
+        return std::move(page.text);
+      });
+  const bool is_written = said.starts_with("Wrote ");
+  return notice.empty() || !is_written ? said : said + "\nNote: " + notice + ".";
 }
 
 std::string export_description(const engine::Timeline& timeline,

@@ -11,6 +11,7 @@
 
 namespace engine {
 class Timeline;
+struct HtmlOptions;
 struct ReportOptions;
 struct TraceOptions;
 }  // namespace engine
@@ -42,9 +43,6 @@ std::filesystem::path documents_folder();
 std::string export_trace(const engine::Timeline& timeline,
                          const std::string& path,
                          const engine::TraceOptions& options);
-/// Writes a page (.html) that plays the recording in a browser. An existing file is not replaced; the name gets a number.
-/// @return a sentence that names the file, or why nothing was written
-std::string export_page(const engine::Timeline& timeline, const std::string& path);
 /// Called with the progress of an export, 0 to 1; false cancels it.
 using ExportProgress = std::function<bool(double)>;
 /// Writes a report in Markdown (.md). An existing file is not replaced; the name gets a number.
@@ -54,6 +52,12 @@ std::string export_report(const engine::Timeline& timeline,
                           const std::string& path,
                           const engine::ReportOptions& options,
                           const ExportProgress& progress = {});
+/// Writes a page (.html) that plays the recording in a browser; otherwise works like export_report(). The sentence names the parts
+/// that were omitted to keep the page within its limit.
+std::string export_page(const engine::Timeline& timeline,
+                        const std::string& path,
+                        const engine::HtmlOptions& options,
+                        const ExportProgress& progress = {});
 /// Writes a description of all runs in words (.txt); otherwise works like export_report().
 std::string export_description(const engine::Timeline& timeline,
                                const std::string& path,

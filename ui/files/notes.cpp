@@ -24,12 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kHead = "decoscope notes ";
 constexpr int kVersion = 1;
-constexpr std::size_t kMaxBytes = 8u << 20;  // the longest notes on two thousand runs
 constexpr std::size_t kMaxName = 80;
 constexpr double kMaxTime = 1e18;  // ns; 32 years
-constexpr std::string_view kNote = "note of run ", kLens = "lens = ", kRange = "range";
+constexpr std::string_view kLens = "lens = ", kRange = "range";
 // The names of the clocks, in the order of ClockKind.
 constexpr std::array<std::string_view, kClocks> kClockNames{"wall", "compute", "steps", "positions",
                                                             "normalised"};
@@ -85,41 +83,9 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// Writes a note on one line.
-std::string escaped_note(std::string_view note) {
-  std::string line;
-  for (const char c : note) {
-    if (c == '\n')
-      line += "\\n";
-    else
-      line += c == '\\' ? "\\\\" : std::string(1, c);
-  }
-  return line;
-}
-
-// Parses a note of one line. @return nullopt if it is empty, too long or not text
-std::optional<std::string> note_from(std::string_view line) {
-  std::string note;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (is_control(line[i])) return std::nullopt;
-    if (line[i] != '\\') {
-      note += line[i];
-    } else if (++i < line.size() && (line[i] == 'n' || line[i] == '\\')) {
-      note += line[i] == 'n' ? '\n' : '\\';
-    } else {
-      return std::nullopt;
-    }
-  }
-  const bool is_text = !note.empty() && engine::first_bad_utf8(note) == note.size();
-  return is_text && note.size() <= kMaxRunNote ? std::optional(note) : std::nullopt;
-}
-
 bool take_note(std::string_view line, Notes& notes) {
-  engine::RunId run = 0;
-  Words words(line);
-  if (!words.expect(kNote).number(run).expect(" = ").ok()) return false;
-  std::optional<std::string> note = note_from(words.rest());
-  if (note) notes.run_notes[run] = std::move(*note);
+  auto note = engine::run_note_of(line);
+  if (note) notes.run_notes.insert_or_assign(note->first, std::move(note->second));
   return note.has_value();
 }
 
@@ -208,7 +174,7 @@ bool take_line(std::string_view line, Notes& notes) {
     notes.run_names[run] = one_line(words.rest());
     return true;
   }
-  if (line.starts_with(kNote)) return take_note(line, notes);
+  if (line.starts_with(engine::kRunNote)) return take_note(line, notes);
   if (line.starts_with(kLens)) return take_lens(line.substr(kLens.size()), notes);
   if (line.starts_with("range = ") || line.starts_with("range of "))
     return take_range(line.substr(kRange.size()), notes);
@@ -238,7 +204,7 @@ std::string as_run_note(std::string_view text) {
 }
 
 std::string to_text(const Notes& notes) {
-  std::string text = fmt::format("{}{}\n", kHead, kVersion);
+  std::string text = fmt::format("{}{}\n", engine::kNotesHead, kVersion);
   for (const Bookmark& mark : notes.bookmarks)
     text += fmt::format("bookmark = {}, run {}, step {}, {} ns\n",
                         mark.kind == Bookmark::Kind::Numbered ? "numbered" : "kept", mark.run,
@@ -247,7 +213,7 @@ std::string to_text(const Notes& notes) {
     text += fmt::format("run {} = {}\n", run, one_line(name));
   for (const auto& [run, written] : notes.run_notes)
     if (const std::string note = as_run_note(written); !note.empty())
-      text += fmt::format("{}{} = {}\n", kNote, run, escaped_note(note));
+      text += engine::run_note_line(run, note) + "\n";
   const auto kept = notes.lanes.kept();
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (kept[i].empty()) continue;
@@ -273,8 +239,9 @@ bool from_text(const std::string& text, Notes& notes, std::string& why) {
   std::string line;
   int version = 0;
   std::getline(in, line);
-  if (!Words(line).expect(kHead).number(version).done() || version < 1) {
-    why = fmt::format("line 1: found {}, expected {}{}", line.substr(0, 40), kHead, kVersion);
+  if (!Words(line).expect(engine::kNotesHead).number(version).done() || version < 1) {
+    why = fmt::format("line 1: found {}, expected {}{}", line.substr(0, 40), engine::kNotesHead,
+                      kVersion);
     return false;
   }
   for (int n = 2; std::getline(in, line); ++n) {
@@ -285,20 +252,16 @@ bool from_text(const std::string& text, Notes& notes, std::string& why) {
   return true;
 }
 
-std::string notes_path(const std::string& recording) {
-  return recording + ".ui";
-}
-
 Notes load_notes(const std::string& recording, std::string& why) {
   const std::string path = notes_path(recording);
   std::ifstream in(path, std::ios::binary);
   if (!in) return {};
-  std::string text(kMaxBytes + 1, '\0');
+  std::string text(engine::kMaxNotesBytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   Notes notes;
-  if (text.size() > kMaxBytes)
-    why = fmt::format("found more than {} bytes", kMaxBytes);
+  if (text.size() > engine::kMaxNotesBytes)
+    why = fmt::format("found more than {} bytes", engine::kMaxNotesBytes);
   else if (from_text(text, notes, why))
     return notes;
   in.close();

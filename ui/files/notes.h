@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "engine/event/event.h"
+#include "engine/event/recording/run_notes.h"
 #include "ui/prepare/time/lane_order.h"
 #include "ui/prepare/time/run_times.h"
 
@@ -42,8 +43,9 @@ struct Bookmark {
 /// @param run     the name of its run
 std::string bookmark_words(const Bookmark& mark, int number, const std::string& run);
 
-/// The size of the longest note on a run, bytes.
-inline constexpr std::size_t kMaxRunNote = 2000;
+using engine::kMaxRunNote;
+using engine::notes_path;
+
 /// Returns a note on a run as it is saved: control characters except line feeds become blanks, blanks and line feeds at the end are
 /// removed, and whole characters after kMaxRunNote bytes are cut.
 std::string as_run_note(std::string_view text);
@@ -86,8 +88,6 @@ std::string to_text(const Notes& notes);
 /// @return false if a line cannot be read; `why` names it
 bool from_text(const std::string& text, Notes& notes, std::string& why);
 
-/// Returns the path of the notes of a recording: "run.pdrun.ui" for "run.pdrun".
-std::string notes_path(const std::string& recording);
 /// Reads the notes of a recording; empty notes if the file does not exist. A file that cannot be read is renamed to
 /// NAME.pdrun.ui.broken, and `why` names the line.
 Notes load_notes(const std::string& recording, std::string& why);

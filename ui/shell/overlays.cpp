@@ -283,11 +283,16 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
   tick("Traces: own compute instead of wall time, without waits###equal_compute",
        export_own_compute_);
   options.own_compute = export_own_compute_;
+  tick(
+      "Web page: of any size; by default steps or runs of a long recording are left "
+      "out###any_page_size",
+      export_any_page_size_);
   wrapped(
       export_prompt_text_
-          ? "A trace or a report contains the full prompt; everyone who gets the file can read it."
-          : "A trace contains only a hash of the prompt, a report leaves it out; both contain the "
-            "answer. A web page always contains the prompt.",
+          ? "A trace, a web page or a report contains the full prompt; everyone who gets the file "
+            "can read it."
+          : "A trace contains only a hash of the prompt, a web page or a report leaves it out; all "
+            "contain the answer.",
       theme().dim);
 }
 
@@ -313,8 +318,8 @@ void Shell::export_buttons(Context& c, const engine::TraceOptions& options) {
     export_trace(is_perfetto ? path : with(".pftrace"), options);
   if (next("CSV tables###do_csv", any, "steps and tokens; the header row gives units"))
     export_said_ = export_tables(c.timeline, path, export_for_spreadsheets_);
-  if (next("Web page###do_page", any, "one file that plays the recording in a browser"))
-    export_said_ = export_page(c.timeline, path);
+  if (next("Web page###do_page", starts, "one file that plays the recording in a browser"))
+    export_page(with(".html"), options.prompt_text, export_any_page_size_);
   if (next("Report###do_report", starts, "Markdown: settings, results and text of every run"))
     export_report(with(".md"), options.prompt_text);
   if (next("Description###do_description", starts,
@@ -327,7 +332,8 @@ void Shell::draw_export_dialog(Context& c) {
   if (begin_sheet("##export", {px(780), px(500)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
-      export_prompt_text_ = export_range_only_ = false;  // the user has to choose these each time
+      // The user has to choose these each time.
+      export_prompt_text_ = export_range_only_ = export_any_page_size_ = false;
       export_said_.clear();
       if (export_path_.empty()) export_path_ = suggested("trace.json");
     }

@@ -7,6 +7,7 @@
 
 #include "engine/event/recording/training_history.h"
 #include "engine/trace/export.h"
+#include "engine/trace/page/html.h"
 #include "engine/trace/page/report.h"
 #include "ui/files/exporting.h"
 #include "ui/files/files.h"
@@ -113,6 +114,16 @@ void Shell::export_report(const std::string& path, bool prompt_text) {
   const engine::ReportOptions options{.prompt_text = prompt_text, .notes = notes_.run_notes};
   begin_export(path, [=](const engine::Timeline& timeline, const ExportProgress& progress) {
     return ui::export_report(timeline, path, options, progress);
+  });
+}
+
+void Shell::export_page(const std::string& path, bool prompt_text, bool of_any_size) {
+  const engine::HtmlOptions options{
+      .max_bytes = of_any_size ? 0 : engine::kMaxPageBytes,
+      .prompt_text = prompt_text,
+      .to_get_all = "the box \"Web page: of any size\" keeps all of it"};
+  begin_export(path, [=](const engine::Timeline& timeline, const ExportProgress& progress) {
+    return ui::export_page(timeline, path, options, progress);
   });
 }
 

@@ -117,6 +117,9 @@ class Shell {
   /// Starts to export a report in Markdown (.md); otherwise works like export_trace().
   /// @param prompt_text  the report contains the prompts
   void export_report(const std::string& path, bool prompt_text);
+  /// Starts to write a page (.html) that plays the recording, on another thread.
+  /// @param of_any_size  false: steps and runs are left out above the default size
+  void export_page(const std::string& path, bool prompt_text, bool of_any_size);
   /// Starts to export a description of all runs in words (.txt); otherwise works like export_trace().
   void export_description(const std::string& path);
   /// Returns true if an export is being written. Events wait meanwhile, and no other document can be shown.
@@ -193,6 +196,8 @@ class Shell {
   Settings& settings() { return settings_; }
   /// Returns the message shown last.
   const std::string& message() const { return message_; }
+  /// Shows a message.
+  void say(const std::string& message);
   /// Returns the text in the field of Find.
   const std::string& find_text() const { return find_text_; }
   /// Returns true if the content changes from frame to frame without input.
@@ -378,7 +383,6 @@ class Shell {
   void rebind();
   void copy_text(Context& context, bool table);
   void scale(int percent);
-  void say(const std::string& message);
   void run(bool race);
   void load();
   bool open_model(const std::string& path);
@@ -482,7 +486,7 @@ class Shell {
   int layout_settles_ = 0;      // frames until the layout after the release is compared
   double stops_since_ = -1;     // clock_ when "Save and close" stopped the runs; -1: it did not
   bool export_prompt_text_ = false, export_range_only_ = false, export_own_compute_ = false,
-       export_for_spreadsheets_ = false;  // checkboxes of the dialog
+       export_for_spreadsheets_ = false, export_any_page_size_ = false;  // checkboxes of the dialog
   std::string export_path_, export_said_, save_path_;
   std::string save_folder_;  // folder of the last save in this session; empty: none yet
   bool overlay_begins_ = false;

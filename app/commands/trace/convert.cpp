@@ -1,5 +1,7 @@
 // `trace convert`: a recording as a Chrome trace, tables, text or a repaired recording; `--describe`.
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/event/recording/recorder.h"
+#include "engine/event/recording/run_notes.h"
 #include "engine/event/vocabulary.h"
 #include "engine/trace/describe.h"
 #include "engine/trace/export.h"
@@ -75,20 +78,64 @@ std::string repaired(const std::string& from,
   return recorder.path();
 }
 
-/// Refuses options for a part or the prompt's text unless the output is a trace.
+/// True for the formats that have prompts only on request, besides traces: a page and a report.
+bool is_document_name(const std::string& path) {
+  return path.ends_with(".html") || path.ends_with(".md");
+}
+
+/// Refuses options for a part or the prompts unless the output can have them.
 void refuse_part(const std::string& to, const engine::TraceOptions& options) {
+  if (is_trace_name(to)) return;
+  const bool has_part = options.run || !engine::selects_all_steps(options) || options.own_compute;
+  if (!has_part && options.prompt_text && !is_document_name(to))
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        fmt::format(
+            "--with-prompt applies only to a trace (.json or .pftrace), a page (.html) or a "
+            "report (.md), found {}",
+            engine::escaped(to)));
+  if (!has_part) return;
   const char* option = options.run                           ? "--run"
                        : !engine::selects_all_steps(options) ? "--first-step or --last-step"
-                       : options.prompt_text                 ? "--with-prompt"
-                       : options.own_compute                 ? "--clock"
-                                                             : nullptr;
-  if (!option || is_trace_name(to)) return;
+                                                             : "--clock";
   throw engine::Error(
       engine::ErrorCode::Usage,
       fmt::format(
           "{} applies only to a trace (.json or .pftrace) or an animation, found {}; omit it to "
           "convert the whole recording",
           option, engine::escaped(to)));
+}
+
+/// Says that a file has the prompts, or that they were left out; empty for formats without prompts.
+std::string prompt_remark(const std::string& file, const ConvertOptions& options) {
+  const std::string name = engine::escaped(file);
+  const bool is_recording = file.ends_with(".pdrun");
+  if (is_recording || options.trace.prompt_text)
+    return name + " contains the text of the prompts; everyone who gets it can read them";
+  return is_document_name(file) ? name + " has no prompts; --with-prompt includes them" : "";
+}
+
+engine::HtmlOptions page_options(const ConvertOptions& options) {
+  engine::HtmlOptions page{.prompt_text = options.trace.prompt_text,
+                           .to_get_all = "--page-mb 0 writes a page of any size"};
+  if (options.page_mb)
+    page.max_bytes = std::size_t{1'000'000} * static_cast<std::size_t>(*options.page_mb);
+  return page;
+}
+
+/// The report, with the notes that the window keeps beside the recording.
+std::string report_of(const std::string& from,
+                      const engine::Timeline& timeline,
+                      const ConvertOptions& options,
+                      const std::function<void()>& before_each,
+                      std::vector<std::string>& notices) {
+  std::string why;
+  engine::ReportOptions report{.prompt_text = options.trace.prompt_text,
+                               .notes = engine::read_run_notes(from, why)};
+  if (!why.empty())
+    notices.push_back(fmt::format("{}: {}; the report has no notes from it",
+                                  engine::escaped(engine::notes_path(from)), why));
+  return engine::markdown_report(timeline, report, before_each);
 }
 
 /// Refuses an exported trace as the input.
@@ -135,6 +182,9 @@ TraceAnswer trace_convert(const std::string& from,
     throw engine::Error(
         engine::ErrorCode::Usage,
         "--for-spreadsheets applies only to tables (.csv), found " + engine::escaped(to));
+  if (options.page_mb && !to.ends_with(".html"))
+    throw engine::Error(engine::ErrorCode::Usage,
+                        "--page-mb applies only to a page (.html), found " + engine::escaped(to));
   const OpenedRecording opened = open_recording(from, options.stop);
   std::vector<std::string> files;
   std::vector<std::string> notices = opened.report.notices();
@@ -159,12 +209,12 @@ TraceAnswer trace_convert(const std::string& from,
   } else if (to.ends_with(".txt")) {
     files = {engine::write_new_file(to, engine::describe(opened.timeline, before_each_run))};
   } else if (to.ends_with(".md")) {
-    files = {
-        engine::write_new_file(to, engine::markdown_report(opened.timeline, {}, before_each_run))};
+    files = {engine::write_new_file(
+        to, report_of(from, opened.timeline, options, before_each_run, notices))};
   } else if (to.ends_with(".html")) {
-    const engine::HtmlPage page = engine::html_page(opened.timeline, {}, before_each_run);
-    if (!page.has_proposals)
-      notices.emplace_back("the page has no proposals, which would make it larger than 5 MB");
+    const engine::HtmlPage page =
+        engine::html_page(opened.timeline, page_options(options), before_each_run);
+    if (!page.notice.empty()) notices.push_back(page.notice);
     files = {engine::write_new_file(to, page.text)};
   } else {
     files = {repaired(from, to, options.used_tokens_only, options.stop)};
@@ -182,6 +232,7 @@ TraceAnswer trace_convert(const std::string& from,
     object["files"].push_back(engine::as_utf8(file));
   }
   for (const std::string& notice : notices) answer.text += "note: " + notice + "\n";
+  answer.remark = prompt_remark(files.front(), options);
   answer.json = object.dump(2, ' ', false, Json::error_handler_t::replace);
   return answer;
 }

@@ -15,9 +15,10 @@ using StopRequested = std::function<bool()>;
 
 /// The answer of a command, for people and for programs.
 struct TraceAnswer {
-  std::string text;  // lines for people, each with a line feed
-  std::string json;  // one document for programs
-  bool ok = true;    // false: the file can be read but breaks a rule (exit code 3)
+  std::string text;    // lines for people, each with a line feed
+  std::string json;    // one document for programs
+  std::string remark;  // for standard error: whether a written file has the prompts; empty: none
+  bool ok = true;      // false: the file can be read but breaks a rule (exit code 3)
 };
 
 /// Returns the weights' hash of the model with this name on this machine; nullopt: no such model.
@@ -49,15 +50,16 @@ struct ConvertOptions {
   engine::TraceOptions trace;
   engine::CsvOptions csv;
   bool used_tokens_only = false;  // of a recording: keep only the texts of tokens that occur
+  std::optional<int> page_mb;     // of a page: the most megabytes; 0: any number
   StopRequested stop;
 };
 
 /// Converts a recording; the ending of `to` selects the format: .json and .json.gz a Chrome trace, .pftrace a Perfetto trace,
 /// .csv four tables (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv), .html a
-/// page that plays the recording, .md a report, .txt a description, .pdrun a recording of the whole frames. No file is replaced: if `to` exists, a
+/// page that plays the recording, .md a report with the notes on runs that the window keeps beside the recording, .txt a description, .pdrun a recording of the whole frames. No file is replaced: if `to` exists, a
 /// numbered name is taken and reported.
-/// @throws Error(Usage)  another ending; --run, steps or the prompt's text with another format than
-///                       a trace, used_tokens_only with another than a recording, csv.for_spreadsheets with another than tables; a run or steps that are not in the recording
+/// @throws Error(Usage)  another ending; --run or steps with another format than
+///                       a trace, the prompts with another than a trace, page or report, page_mb with another than a page, used_tokens_only with another than a recording, csv.for_spreadsheets with another than tables; a run or steps that are not in the recording
 /// @throws Error  as trace_info(); then no file is left
 TraceAnswer trace_convert(const std::string& from,
                           const std::string& to,

@@ -71,9 +71,10 @@ bool is_animation_name(const std::string& path) {
 /// Opens the recording in a window that writes the animation.
 int animate(const TraceOptions& options) {
   if (options.with_prompt)
-    throw kernels::Error(kernels::ErrorCode::Usage,
-                         "--with-prompt applies only to a trace (.json or .pftrace); an animation "
-                         "shows what the window shows");
+    throw kernels::Error(
+        kernels::ErrorCode::Usage,
+        "--with-prompt applies only to a trace (.json or .pftrace), a page (.html) or a "
+        "report (.md); an animation shows what the window shows");
   WindowCommandOptions window_options;
   window_options.open = options.path;
   window_options.animation = options;
@@ -98,6 +99,7 @@ int trace(const TraceOptions& options) {
     ConvertOptions convert;
     convert.stop = interrupted;
     convert.trace.prompt_text = options.with_prompt;
+    if (options.page_mb >= 0) convert.page_mb = options.page_mb;
     convert.used_tokens_only = options.used_tokens_only;
     convert.csv.for_spreadsheets = options.for_spreadsheets;
     if (options.run > 0) convert.trace.run = static_cast<engine::RunId>(options.run);
@@ -107,6 +109,7 @@ int trace(const TraceOptions& options) {
     const std::string out = options.out.empty() ? trace_beside(options.path) : options.out;
     answer = trace_convert(options.path, out, convert);
   }
+  if (!answer.remark.empty()) print_error("note: " + answer.remark);
   print(options.json ? answer.json : for_terminal(answer.text));
   return answer.ok ? 0 : static_cast<int>(kernels::ErrorCode::BadInput);
 }

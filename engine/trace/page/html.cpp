@@ -16,6 +16,7 @@
 #include "engine/event/timeline/repeats.h"
 #include "engine/trace/page/run_figures.h"
 #include "engine/trace/page/template.h"
+#include "engine/trace/settings.h"
 
 namespace engine {
 namespace {
@@ -80,24 +81,27 @@ struct Detail {
 Json run_data(const Timeline& timeline, const RunRecord& run, Detail detail) {
   const RunStarted& s = run.started;
   const RunFigures f = figures_of(timeline, run);
+  const std::string options = decoder_options(s, ", ");
   const PlaceInSet& place = s.place;
   const std::string repeat =
       place.n_repeats > 1 ? fmt::format("{} of {}", place.repeat + 1, place.n_repeats) : "";
-  return {{"id", run.id()},
-          {"race", s.race},
-          {"name", printable(s.decoder)},
-          {"model", f.model},
-          {"prompt", prompt_of(run, detail.prompts)},
-          {"prompt_id", printable(s.prompt_id)},
-          {"repeat", repeat},
-          {"end", f.end},
-          {"tokens_per_step", f.tokens_per_step},
-          {"tokens_per_second", f.tokens_per_second},
-          {"speedup", f.speedup},
-          {"accepted", f.accepted},
-          {"identical", f.identical},
-          {"tokens", tokens_of(timeline, run)},
-          {"steps", steps_of(timeline, run, detail.proposals)}};
+  return {
+      {"id", run.id()},
+      {"race", s.race},
+      {"name", printable(s.decoder)},
+      {"model", f.model},
+      {"settings", printable(run_settings(s) + (options.empty() ? "" : "; options: " + options))},
+      {"prompt", prompt_of(run, detail.prompts)},
+      {"prompt_id", printable(s.prompt_id)},
+      {"repeat", repeat},
+      {"end", f.end},
+      {"tokens_per_step", f.tokens_per_step},
+      {"tokens_per_second", f.tokens_per_second},
+      {"speedup", f.speedup},
+      {"accepted", f.accepted},
+      {"identical", f.identical},
+      {"tokens", tokens_of(timeline, run)},
+      {"steps", steps_of(timeline, run, detail.proposals)}};
 }
 
 /// The lanes of repeated races, each with medians and quartiles over its repeats.
@@ -127,7 +131,7 @@ std::string for_script(const Json& data) {
 }
 
 /// A race or a single run, as the items of a list in the page's data.
-struct Part {
+struct PagePart {
   std::string data;  // with commas between the runs
   std::int64_t n_runs = 0;
 };
@@ -136,17 +140,17 @@ std::string words_of(const HtmlOptions& options) {
   return fmt::format("{:g} MB", static_cast<double>(options.max_bytes) * 1e-6);
 }
 
-std::vector<Part> parts_of(const Timeline& timeline,
-                           Detail detail,
-                           const std::function<void()>& before_each) {
-  std::vector<Part> parts;
+std::vector<PagePart> parts_of(const Timeline& timeline,
+                               Detail detail,
+                               const std::function<void()>& before_each) {
+  std::vector<PagePart> parts;
   std::map<std::uint32_t, std::size_t> part_of_race;
   for (const RunRecord& run : timeline.runs()) {
     if (before_each) before_each();
     const std::uint32_t race = run.started.race;
     const auto [at, is_first] = part_of_race.try_emplace(race, parts.size());
     if (race == 0 || is_first) parts.emplace_back();
-    Part& part = race == 0 ? parts.back() : parts[at->second];
+    PagePart& part = race == 0 ? parts.back() : parts[at->second];
     part.data += (part.n_runs++ > 0 ? "," : "") + for_script(run_data(timeline, run, detail));
   }
   return parts;
@@ -154,7 +158,7 @@ std::vector<Part> parts_of(const Timeline& timeline,
 
 /// A page of those parts that fit, in order.
 HtmlPage page_of(const Timeline& timeline,
-                 const std::vector<Part>& parts,
+                 const std::vector<PagePart>& parts,
                  Detail detail,
                  const HtmlOptions& options) {
   const std::string repeats = for_script(repeats_of_all(timeline));
@@ -164,7 +168,7 @@ HtmlPage page_of(const Timeline& timeline,
   HtmlPage page{.has_proposals = detail.proposals};
   std::string runs;
   std::int64_t n_runs = 0;
-  for (const Part& part : parts) {
+  for (const PagePart& part : parts) {
     const bool fits =
         options.max_bytes == 0 || n_other + runs.size() + part.data.size() < options.max_bytes;
     if (!fits) {
@@ -201,11 +205,11 @@ HtmlPage html_page(const Timeline& timeline,
   HtmlPage page = page_of(timeline, parts_of(timeline, detail, before_each), detail, options);
   if (page.n_left_out == 0) return page;
   detail.proposals = false;
-  const std::vector<Part> parts = parts_of(timeline, detail, before_each);
+  const std::vector<PagePart> parts = parts_of(timeline, detail, before_each);
   page = page_of(timeline, parts, detail, options);
   if (page.n_left_out < std::ssize(timeline.runs())) return page;
   const auto smallest =
-      std::ranges::min_element(parts, {}, [](const Part& part) { return part.data.size(); });
+      std::ranges::min_element(parts, {}, [](const PagePart& part) { return part.data.size(); });
   throw Error(ErrorCode::Usage,
               fmt::format("the page: found {:.1f} MB for the shortest race or run alone, without "
                           "proposals, expected at most {}{}",

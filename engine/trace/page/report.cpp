@@ -9,6 +9,7 @@
 #include "engine/event/recording/recording_format.h"
 #include "engine/event/timeline/repeats.h"
 #include "engine/trace/page/run_figures.h"
+#include "engine/trace/settings.h"
 
 namespace engine {
 namespace {
@@ -36,23 +37,6 @@ std::string as_block(std::string_view text) {
 
 char letter_of(std::size_t lane) {
   return static_cast<char>('A' + std::min<std::size_t>(lane, 25));
-}
-
-std::string settings_of(const RunStarted& s) {
-  std::string text = s.temperature > 0
-                         ? fmt::format("temperature {}, top-p {}, seed {}, {} sampling",
-                                       s.temperature, s.top_p, s.seed, in_line(s.sampling))
-                         : "greedy";
-  if (s.repetition_penalty != 1) text += fmt::format(", penalty {}", s.repetition_penalty);
-  return text + fmt::format(", at most {}, prompt of {}", counted(s.max_tokens, "token"),
-                            counted(std::ssize(s.prompt_tokens), "token"));
-}
-
-std::string options_of(const RunStarted& s) {
-  std::string text;
-  for (const auto& [name, value] : s.options)
-    text += (text.empty() ? "" : ", ") + in_line(name) + "=" + in_line(value);
-  return text.empty() ? "none" : text;
 }
 
 std::string heading_of(const std::vector<const RunRecord*>& lanes) {
@@ -113,7 +97,7 @@ std::string part_of(const Timeline& timeline,
   std::string text = heading_of(lanes);
   text += options.prompt_text ? "Prompt:\n\n" + as_block(first.prompt)
                               : "Prompt: left out of this report.\n\n";
-  text += "Settings: " + settings_of(first) + ".\n\n";
+  text += "Settings: " + in_line(run_settings(first)) + ".\n\n";
   text +=
       "| lane | decoder | model | runs | tokens | steps | tokens/step | tokens/s | speed-up | "
       "accepted | as plain decoding | ended by |\n| --- | --- | --- | --- | --- | --- | --- | --- "
@@ -121,8 +105,11 @@ std::string part_of(const Timeline& timeline,
   for (std::size_t i = 0; i < lanes.size(); i++) text += row_of(timeline, *lanes[i], i);
   if (first.place.n_repeats > 1) text += load_of(repeat_figures(timeline, *lanes.front()));
   text += "\n";
-  for (std::size_t i = 0; i < lanes.size(); i++)
-    text += fmt::format("- Options of {}: {}\n", letter_of(i), options_of(lanes[i]->started));
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    const std::string given = decoder_options(lanes[i]->started, ", ");
+    text +=
+        fmt::format("- Options of {}: {}\n", letter_of(i), given.empty() ? "none" : in_line(given));
+  }
   text += notes_of(timeline, lanes, options);
   return text + fmt::format("\nText of {}:\n\n", letter_of(0)) +
          as_block(timeline.generated_text(*lanes.front(), 0, lanes.front()->tokens.size()));

@@ -20,7 +20,9 @@ std::string figure(bool is_defined, double value, const char* format) {
 RunFigures figures_of(const Timeline& timeline, const RunRecord& run) {
   const ModelLoaded* model = timeline.model(run.started.model);
   const std::optional<double> speedup = timeline.speedup(run);
-  return {.model = model ? printable(fmt::format("{} {}", model->name, model->dtype)) : "",
+  return {.model = model ? printable(fmt::format("{} {}, {} on {}", model->name, model->dtype,
+                                                 model->scale, model->device))
+                         : "",
           .end = run.failed     ? "failed"
                  : run.finished ? ended_by(*run.finished)
                                 : "not finished",

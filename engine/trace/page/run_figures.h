@@ -10,7 +10,7 @@ namespace engine {
 
 /// Each is "-" if it is not known.
 struct RunFigures {
-  std::string model;              // name and dtype; empty if unknown
+  std::string model;              // name, dtype, scale and device; empty if unknown
   std::string end;                // the reason why the run ended, "failed" or "not finished"
   std::string tokens_per_step;    // "1.62"
   std::string tokens_per_second;  // "214.3"

@@ -121,10 +121,11 @@ function open(index) {
     const lane = document.createElement("section");
     lane.id = "lane" + i; lane.className = "lane"; lane.setAttribute("aria-labelledby", "name" + i);
     lane.onclick = () => { chosen = i; show(true); };
-    for (const [tag, id, name] of [["h2", "name", ""], ["div", "state", "dim"], ["div", "text", "text"], ["div", "guesses", "guesses"]]) {
+    for (const [tag, id, name] of [["h2", "name", ""], ["div", "settings", "dim"], ["div", "state", "dim"], ["div", "text", "text"], ["div", "guesses", "guesses"]]) {
       const part = document.createElement(tag);
       part.id = id + i; part.className = name;
       if (id === "name") part.textContent = run.name + (run.model ? " · " + run.model : "");
+      if (id === "settings") part.textContent = run.settings;
       lane.append(part);
     }
     return lane;

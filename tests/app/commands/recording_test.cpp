@@ -206,7 +206,16 @@ TEST_F(CliModel, export_writes_the_file_of_trace_convert) {
     EXPECT_NE(outcome.out.find("wrote " + exported), std::string::npos) << outcome.out;
     ASSERT_EQ(run("trace convert " + recording + " " + converted).code, 0);
     EXPECT_EQ(read_file(exported), read_file(converted));
+    if (std::string(ending) == ".txt") continue;
+    EXPECT_NE(outcome.err.find("has no prompts; --with-prompt"), std::string::npos) << outcome.err;
+    EXPECT_EQ(read_file(exported).find("Anna has"), std::string::npos) << exported;
+    const Outcome with = run("trace convert --with-prompt " + recording + " " + converted);
+    EXPECT_NE(with.err.find("contains the text of the prompts"), std::string::npos) << with.err;
+    EXPECT_NE(read_file(folder + "/c-2" + ending).find("Anna has"), std::string::npos);
   }
+  const Outcome page = run("trace convert --page-mb 1 " + recording + " " + folder + "/small.html");
+  EXPECT_EQ(page.code, 0) << page.err;
+  EXPECT_EQ(run("trace convert --page-mb 1 " + recording + " " + folder + "/small.md").code, 2);
   const Outcome alone = run("--export " + folder + "/d.md");
   EXPECT_EQ(alone.code, 2);
   EXPECT_EQ(lines(alone.err), 1) << alone.err;

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <functional>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@ namespace {
 using test::Folder;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string record(const Folder& folder, const std::vector<Event>& events) {
@@ -289,6 +291,99 @@ TEST(TraceTool, convert_follows_the_file_extension) {
   EXPECT_TRUE(app::trace_validate(folder / "again.pdrun").ok);
   EXPECT_THROW(app::trace_convert(path, folder / "t.xyz"), Error);
   EXPECT_THROW(app::trace_convert(folder / "t.json", folder / "t.csv"), Error);
+}
+
+TEST(TraceTool, a_report_has_the_notes_of_the_window) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  const auto report = [&](const std::string& name) {
+    const app::TraceAnswer answer = app::trace_convert(path, folder / name);
+    return std::pair(test::read_file(folder / name), answer.text);
+  };
+  EXPECT_THAT(report("none.md").first, Not(HasSubstr("Note on run")));
+  test::write_file(path + ".ui",
+                   "decoscope notes 1\nbookmark = kept, run 1, step 2, 5 ns\nlens = origin\n"
+                   "note of run 1 = too slow:\\nC:\\\\w\nsomething = of a newer program\n");
+  const auto [text, said] = report("noted.md");
+  EXPECT_THAT(text, HasSubstr("Note on run 1:\n\n    too slow:\n    C:\\w\n"));
+  EXPECT_THAT(said, Not(HasSubstr("notes")));
+  int n = 0;
+  for (const char* broken : {"text", "decoscope notes 1\nnote of run 1 = \x01\n",
+                             "decoscope notes 1\nnote of run x = a\n"}) {
+    test::write_file(path + ".ui", broken);
+    const auto [without, why] = report(fmt::format("{}.md", n++));
+    EXPECT_THAT(without, Not(HasSubstr("Note on run")));
+    EXPECT_THAT(why, HasSubstr("note: " + path + ".ui: line "));
+    EXPECT_EQ(test::read_file(path + ".ui"), broken) << "the file is the window's";
+  }
+}
+
+TEST(TraceTool, prompts_are_converted_only_on_request) {
+  const Folder folder;
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events)
+    if (auto* started = std::get_if<RunStarted>(&event)) started->prompt = "a private question";
+  const std::string path = record(folder, events);
+  for (const char* name : {"t.json", "t.md", "t.html"}) {
+    const std::string with = "with_prompt_" + std::string(name);
+    const app::TraceAnswer without = app::trace_convert(path, folder / name);
+    EXPECT_THAT(test::read_file(folder / name), Not(HasSubstr("private"))) << name;
+    EXPECT_THAT(without.remark, Not(HasSubstr("contains")));
+    const app::TraceAnswer told =
+        app::trace_convert(path, folder / with, {.trace = {.prompt_text = true}});
+    EXPECT_THAT(test::read_file(folder / with), HasSubstr("a private question")) << name;
+    EXPECT_THAT(told.remark, HasSubstr(with + " contains the text of the prompts"));
+  }
+  EXPECT_THAT(app::trace_convert(path, folder / "u.html").remark, HasSubstr("--with-prompt"));
+  EXPECT_THAT(app::trace_convert(path, folder / "u.pdrun").remark, HasSubstr("contains the text"));
+  for (const char* name : {"t.csv", "t.txt"}) {
+    EXPECT_EQ(app::trace_convert(path, folder / name).remark, "") << name;
+    EXPECT_THROW(app::trace_convert(path, folder / name, {.trace = {.prompt_text = true}}), Error);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "")) {
+    const std::string file = entry.path().string();
+    if (file.ends_with(".csv") || file.ends_with(".txt")) {
+      EXPECT_THAT(test::read_file(file), Not(HasSubstr("private"))) << file;
+    }
+  }
+}
+
+TEST(TraceTool, exports_state_settings_and_version_but_no_paths) {
+  const Folder folder;
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events) {
+    auto* started = std::get_if<RunStarted>(&event);
+    if (!started) continue;
+    started->options = {{"tree", "/home/reader/grown.json"}, {"window", "5"}};
+    started->pool = "/home/reader/copied.txt";
+  }
+  const std::string path = record(folder, events);
+  for (const std::string name : {"t.json", "t.md", "t.html", "t.txt", "t.csv"}) {
+    app::trace_convert(path, folder / name);
+    const std::string text = test::read_file(folder / (name == "t.csv" ? "t-steps.csv" : name));
+    EXPECT_THAT(text, Not(HasSubstr("/home/reader"))) << name;
+    for (const char* part : {"grown.json", "window", "toy", "seed", "cpu"})
+      EXPECT_THAT(text, HasSubstr(part)) << name;
+    EXPECT_THAT(text, HasSubstr(std::string(program_version()))) << name;
+  }
+  EXPECT_THAT(test::read_file(folder / "t.json"), HasSubstr("\"pool\":\"copied.txt\""));
+}
+
+TEST(TraceTool, a_page_keeps_within_its_limit) {
+  const Folder folder;
+  std::vector<Event> events{test::model_loaded()};
+  for (RunId run = 1; run <= 20; ++run)
+    for (const Event& event : test::run_events({.run = run, .n_steps = 1000}))
+      events.push_back(event);
+  const std::string path = record(folder, events);
+  const app::TraceAnswer some = app::trace_convert(path, folder / "a.html", {.page_mb = 1});
+  EXPECT_LE(std::filesystem::file_size(folder / "a.html"), 1'000'000U);
+  EXPECT_THAT(some.text, HasSubstr("note: left out to keep the page within 1 MB: "));
+  EXPECT_THAT(some.text, HasSubstr("--page-mb 0 writes a page of any size"));
+  const app::TraceAnswer all = app::trace_convert(path, folder / "b.html", {.page_mb = 0});
+  EXPECT_GT(std::filesystem::file_size(folder / "b.html"), 2'000'000U);
+  EXPECT_THAT(all.text, Not(HasSubstr("left out")));
+  EXPECT_THROW(app::trace_convert(path, folder / "b.md", {.page_mb = 0}), Error);
 }
 
 TEST(TraceTool, describe_gives_the_text_of_a_txt_file) {

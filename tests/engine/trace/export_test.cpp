@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -63,6 +64,12 @@ std::vector<Event> tiny_stream() {
   return events;
 }
 
+/// The exit code of check_trace.py.
+int independent_reader(const std::string& path) {
+  const std::string script = DECOSCOPE_SOURCE_DIR "/tests/engine/trace/check_trace.py";
+  return std::system(("python3 '" + script + "' '" + path + "' 2>&1").c_str());
+}
+
 TEST(TraceExport, an_independent_reader_finds_no_violation) {
   NEEDS(std::system("python3 -c pass >/dev/null 2>&1") == 0, "python3 is missing");
   const Folder folder;
@@ -78,13 +85,9 @@ TEST(TraceExport, an_independent_reader_finds_no_violation) {
   }
   const Timeline timeline = timeline_of(events);
   ASSERT_EQ(timeline.n_inconsistent(), 0);
-  const auto exit_code = [&](const std::string& path) {
-    const std::string script = DECOSCOPE_SOURCE_DIR "/tests/engine/trace/check_trace.py";
-    return std::system(("python3 '" + script + "' '" + path + "'").c_str());
-  };
   for (const char* name : {"trace.json", "trace.json.gz"}) {
     export_trace(timeline, folder / name);
-    EXPECT_EQ(exit_code(folder / name), 0) << name;
+    EXPECT_EQ(independent_reader(folder / name), 0) << name;
   }
   // A control for the reader: a slice that is too long overlaps the next one.
   std::string text = test::read_file(folder / "trace.json");
@@ -92,7 +95,61 @@ TEST(TraceExport, an_independent_reader_finds_no_violation) {
   ASSERT_NE(at, std::string::npos);
   text.replace(at, 8, "\"dur\":150");
   test::write_file(folder / "bad.json", text);
-  EXPECT_NE(exit_code(folder / "bad.json"), 0);
+  EXPECT_NE(independent_reader(folder / "bad.json"), 0);
+}
+
+/// The text that the commit slices of a trace hold, in order.
+std::string text_in(const nlohmann::json& trace) {
+  std::string text;
+  for (const auto& event : trace.at("traceEvents"))
+    if (event.value("cat", "") == "commit") text += event.at("args").value("text", "");
+  return text;
+}
+
+TEST(TraceExport, an_independent_reader_accepts_any_text_of_tokens) {
+  NEEDS(std::system("python3 -c pass >/dev/null 2>&1") == 0, "python3 is missing");
+  const Folder folder;
+  std::string control;  // U+0000 to U+001F and U+007F
+  for (char c = 0; c < 0x20; ++c) control += c;
+  control += '\x7F';
+  const std::pair<const char*, std::string> texts[] = {
+      {"emoji", "\U0001F600\U0001F468\u200D\U0001F469"},
+      {"cjk", "\u65E5\u672C\u8A9E\uD55C\uAE00\U00020000"},
+      {"control", control},
+      {"c1", "\u0085\u009B\u2028\u2029"},
+      {"right to left", "\u05D0\u202E\u0628"},
+      {"escapes", "\\ud83d \\n \" </script> \\"}};
+  for (const auto& [kind, piece] : texts) {
+    std::vector<Event> events = tiny_stream();
+    for (Event& event : events) {
+      if (auto* model = std::get_if<ModelLoaded>(&event)) model->pieces[7] = model->name = piece;
+      if (auto* started = std::get_if<RunStarted>(&event)) started->prompt = piece;
+    }
+    const Timeline timeline = timeline_of(events);
+    ASSERT_EQ(timeline.n_inconsistent(), 0);
+    export_trace(timeline, folder / "t.json", {.prompt_text = true});
+    EXPECT_EQ(independent_reader(folder / "t.json"), 0) << kind;
+    EXPECT_TRUE(check_trace(folder / "t.json").ok()) << kind;
+    const auto trace = nlohmann::json::parse(test::read_file(folder / "t.json"));
+    EXPECT_THAT(text_in(trace), HasSubstr(piece)) << kind;
+    EXPECT_EQ(trace["metadata"]["runs"][0]["prompt"], piece) << kind;
+  }
+  // Controls: what Perfetto or strict parsers refuse.
+  export_trace(timeline_of(tiny_stream()), folder / "t.json");
+  const std::string good = test::read_file(folder / "t.json");
+  const std::pair<const char*, std::string> refused[] = {
+      {"an escaped pair", "\\ud83d\\ude00"}, {"half of a pair", "\\udc00"},
+      {"a raw control character", "\x01"},   {"a raw line feed", "\n"},
+      {"invalid UTF-8", "\xF0\x9F"},         {"a surrogate in UTF-8", "\xED\xA0\x80"}};
+  for (const auto& [what, bytes] : refused) {
+    std::string bad = good;
+    const std::string_view model = "\"model\":\"toy";
+    const std::size_t at = bad.find(model);
+    ASSERT_NE(at, std::string::npos);
+    bad.insert(at + model.size(), bytes);
+    test::write_file(folder / "bad.json", bad);
+    EXPECT_NE(independent_reader(folder / "bad.json"), 0) << what;
+  }
 }
 
 TEST(TraceExport, the_tiny_trace_equals_the_golden_file) {
@@ -356,6 +413,86 @@ TEST(TraceExport, probe_scores_belong_to_the_verify_slice) {
   }
 }
 
+/// The start and end of a slice in us, by its name and step.
+std::pair<double, double> span_of(const std::string& text, const std::string& name, int step) {
+  const nlohmann::json trace = nlohmann::json::parse(text);
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["name"] != name || event["args"].value("step", -1) != step)
+      continue;
+    const double ts = event["ts"], dur = event["dur"];
+    return {ts, ts + dur};
+  }
+  ADD_FAILURE() << name << " of step " << step << " is not in the trace";
+  return {};
+}
+
+/// The arguments of a trace's counter of this name, in order.
+std::vector<nlohmann::json> counter(const std::string& name, const std::string& trace) {
+  std::vector<nlohmann::json> values;
+  const auto json = nlohmann::json::parse(trace);
+  for (const auto& event : json["traceEvents"])
+    if (event["ph"] == "C" && event["name"] == name) values.push_back(event["args"]);
+  return values;
+}
+
+TEST(TraceExport, chosen_sizes_are_counters_beside_their_results) {
+  std::vector<Event> events = test::small_stream();
+  EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("choice_")));
+  for (Event& event : events) {
+    auto* drafted = std::get_if<Drafted>(&event);
+    if (!drafted || drafted->step == 3) continue;  // no size was chosen for the last step
+    drafted->decision = {.size = drafted->step,
+                         .tokens = 1.7F,
+                         .ms = 0.25F,
+                         .plain_ms = drafted->step < 2 ? 0.2F : NAN};
+  }
+  for (const bool own_compute : {false, true}) {
+    const std::string text = trace_text(timeline_of(events), {.own_compute = own_compute});
+    const TraceCheck check = check_trace_text(text);
+    EXPECT_TRUE(check.ok()) << first_problem(check);
+    const auto sizes = counter("choice_size", text), tokens = counter("choice_tokens", text),
+               ms = counter("choice_ms", text);
+    ASSERT_EQ(sizes.size(), 2U) << "a time that is not a number is no choice";
+    EXPECT_EQ(sizes[1], nlohmann::json({{"size", 1}, {"rows", 3}}));
+    ASSERT_EQ(tokens.size(), 2U);
+    EXPECT_EQ(tokens[0], nlohmann::json({{"expected", 1.7}, {"measured", 1}}));
+    EXPECT_EQ(tokens[1], nlohmann::json({{"expected", 1.7}, {"measured", 3}}));
+    ASSERT_EQ(ms.size(), 2U);
+    EXPECT_EQ(ms[0],
+              nlohmann::json({{"expected", 0.25}, {"measured", 0.0835}, {"plain step", 0.2}}));
+  }
+}
+
+TEST(TraceExport, exchanges_between_ranks_end_the_forward) {
+  std::vector<Event> events = test::small_stream();
+  EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("exchange")));
+  for (Event& event : events)
+    if (auto* verified = std::get_if<Verified>(&event))
+      verified->exchange = {
+          {.n_bytes = 96 + verified->step, .time = 25'000, .forward = {55'000, 70'000, 60'000}}};
+  const Timeline timeline = timeline_of(events);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  for (const bool own_compute : {false, true}) {
+    const std::string text = trace_text(timeline, {.own_compute = own_compute});
+    const TraceCheck check = check_trace_text(text);
+    EXPECT_TRUE(check.ok()) << first_problem(check);
+    const auto forward = span_of(text, "forward 3", 1), exchange = span_of(text, "exchange", 1),
+               wait = span_of(text, "wait ranks", 1);
+    EXPECT_DOUBLE_EQ(exchange.second, forward.second);
+    EXPECT_NEAR(exchange.second - exchange.first, 25, 1e-6);
+    EXPECT_NEAR(wait.first, exchange.first, 0.0011) << "1 ns after the enclosing slice";
+    EXPECT_NEAR(wait.second - exchange.first, 15, 1e-6) << "the slowest forward took 15 us more";
+    const auto slices = events_with("rank_forward_us", text);
+    ASSERT_EQ(slices.size(), 4U);
+    EXPECT_EQ(slices[1]["args"]["bytes"], 97);
+    EXPECT_EQ(slices[1]["args"]["rank_forward_us"], (std::vector<double>{55, 70, 60}));
+    ASSERT_EQ(counter("exchanged_bytes", text).size(), 4U);
+    EXPECT_EQ(counter("exchanged_bytes", text)[2]["value"], 98);
+    EXPECT_EQ(counter("rank_wait_ms", text)[0],
+              nlohmann::json({{"rank 0", 0.015}, {"rank 1", 0}, {"rank 2", 0.01}}));
+  }
+}
+
 TEST(TraceExport, each_run_is_a_process_starting_at_zero) {
   std::vector<Event> events{test::model_loaded()};
   for (const RunId run : {1U, 2U}) {
@@ -372,19 +509,6 @@ TEST(TraceExport, each_run_is_a_process_starting_at_zero) {
   EXPECT_THAT(text, HasSubstr("A lookahead (race 1)"));
   EXPECT_THAT(trace_text(timeline, {.run = 2}), Not(HasSubstr("A lookahead")));
   EXPECT_THROW(trace_text(timeline, {.run = 3}), Error);
-}
-
-/// The start and end of a slice in us, by its name and step.
-std::pair<double, double> span_of(const std::string& text, const std::string& name, int step) {
-  const nlohmann::json trace = nlohmann::json::parse(text);
-  for (const nlohmann::json& event : trace["traceEvents"]) {
-    if (event["ph"] != "X" || event["name"] != name || event["args"].value("step", -1) != step)
-      continue;
-    const double ts = event["ts"], dur = event["dur"];
-    return {ts, ts + dur};
-  }
-  ADD_FAILURE() << name << " of step " << step << " is not in the trace";
-  return {};
 }
 
 TEST(TraceExport, the_compute_clock_has_equal_compute) {

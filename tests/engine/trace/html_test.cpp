@@ -73,6 +73,19 @@ TEST(HtmlPage, has_every_token_and_step) {
   EXPECT_THAT(page.text, Not(HasSubstr("https://")));
 }
 
+TEST(HtmlPage, states_model_device_seed_and_options_as_the_report_does) {
+  const Timeline timeline = timeline_of(test::small_stream());
+  const json data = data_of(html_page(timeline).text);
+  const json& run = data.at("runs")[0];
+  EXPECT_EQ(run.at("model"), "toy bf16, 1x1 on cpu");
+  EXPECT_EQ(run.at("settings"),
+            "greedy, seed 1, at most 64 tokens, prompt of 2 tokens; options: window=5");
+  const std::string report = markdown_report(timeline);
+  EXPECT_THAT(report, HasSubstr("| toy bf16, 1x1 on cpu |"));
+  EXPECT_THAT(report,
+              HasSubstr("Settings: greedy, seed 1, at most 64 tokens, prompt of 2 tokens."));
+}
+
 TEST(HtmlPage, a_token_cannot_end_the_data) {
   const std::string piece = "</script><script>alert(1)</script>";
   const Timeline timeline = timeline_of(test::small_stream(), piece);

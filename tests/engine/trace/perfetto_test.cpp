@@ -1,5 +1,6 @@
 // Traces in Perfetto's format against the JSON traces of the same runs, and against Perfetto's own
 // trace processor where it is installed.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -60,6 +61,10 @@ Timeline timeline_with_every_kind() {
                                .thread_busy_percent = {10, 90},
                                .memory_bytes = 4096});
       }
+      if (auto* drafted = std::get_if<Drafted>(&event); drafted && run == 2)
+        drafted->decision = {.size = 2, .tokens = 2.5F, .ms = 0.25F, .plain_ms = 0.125F};
+      if (auto* verified = std::get_if<Verified>(&event); verified && run == 2)
+        verified->exchange = {{.n_bytes = 96, .time = 20'000, .forward = {60'000, 70'000}}};
       timeline.apply(event);
     }
   }
@@ -91,6 +96,32 @@ TEST(PerfettoTrace, has_the_events_of_the_json_trace) {
   }
   EXPECT_LT(test::read_file(folder / "t.pftrace.gz").size(),
             test::read_file(folder / "t.pftrace").size());
+}
+
+/// The names of the tracks of a trace.
+std::vector<std::string> track_names(const std::string& bytes) {
+  std::vector<std::string> names;
+  pbf_message<perfetto::TraceField> trace(bytes);
+  while (trace.next()) {
+    pbf_message<PacketField> packet = trace.get_message();
+    while (packet.next(PacketField::TrackDescriptor, protozero::pbf_wire_type::length_delimited)) {
+      pbf_message<perfetto::TrackField> track = packet.get_message();
+      while (track.next(perfetto::TrackField::Name, protozero::pbf_wire_type::length_delimited))
+        names.push_back(track.get_string());
+    }
+  }
+  return names;
+}
+
+TEST(PerfettoTrace, choices_and_exchanges_have_tracks) {
+  const Folder folder;
+  export_trace(timeline_with_every_kind(), folder / "t.pftrace");
+  const std::vector<std::string> names = track_names(test::read_file(folder / "t.pftrace"));
+  for (const char* name :
+       {"choice_size size", "choice_size rows", "choice_tokens expected", "choice_tokens measured",
+        "choice_ms expected", "choice_ms measured", "choice_ms plain step", "exchanged_bytes",
+        "rank_wait_ms rank 0", "rank_wait_ms rank 1"})
+    EXPECT_EQ(std::ranges::count(names, name), 1) << name;
 }
 
 /// Some fields of an event.
