@@ -394,6 +394,43 @@ TEST(Window, closes_on_a_signal_while_idle) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(8));
 }
 
+// A second name of the old file keeps its text only if the file is replaced and not written in place.
+TEST(Window, layout_is_replaced_by_a_rename_while_running_and_at_the_end) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  const fs::path folder =
+      fs::temp_directory_path() / ("decoscope-rename" + std::to_string(getpid()));
+  fs::remove_all(folder);
+  const fs::path file = folder / "layout.ini", second_name = folder / "old.ini";
+  std::string while_running;
+  const auto open = [&](int n_frames, float saving_rate) {
+    engine::EventQueue queue;
+    engine::CommandQueue commands;
+    ui::WindowOptions options;
+    options.config_dir = folder.string();
+    options.screen = "live";
+    options.hooks.draw_always = true;
+    options.hooks.context_made = [&] { ImGui::GetIO().IniSavingRate = saving_rate; };
+    int n = 0;
+    options.hooks.wants_to_close = [&] { return ++n > n_frames; };
+    options.hooks.before_teardown = [&] { while_running = bytes_of(file); };
+    ui::run_window(queue, commands, streams::catalog(), options);
+  };
+  open(6, 1000);
+  EXPECT_EQ(while_running, "") << "saved before Dear ImGui asked for it";
+  const std::string at_end = bytes_of(file);
+  EXPECT_NE(at_end.find("[Docking][Data]"), std::string::npos) << at_end;
+  fs::create_hard_link(file, second_name);
+  std::ofstream(second_name, std::ios::app) << "\n[Window][mine]\nPos=1,2\n";
+  const std::string before = bytes_of(second_name);
+  open(30, 0.01f);
+  EXPECT_NE(while_running.find("[Docking][Data]"), std::string::npos);
+  EXPECT_NE(bytes_of(file), before);
+  EXPECT_EQ(bytes_of(second_name), before) << "layout.ini was written in place";
+  for (const auto& entry : fs::directory_iterator(folder))
+    EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
+  fs::remove_all(folder);
+}
+
 // A layout of an older version lacks newer panels; they would float.
 TEST(Window, layout_of_an_older_version_is_set_aside) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");

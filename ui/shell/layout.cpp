@@ -7,10 +7,13 @@
 #include <map>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <imgui_internal.h>
 
+#include "engine/base/output_file.h"
+#include "engine/base/types.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
@@ -286,6 +289,25 @@ bool keep_layout_in(const std::filesystem::path& file) {
   std::filesystem::rename(file, file.string() + ".old", error);
   if (error) std::filesystem::remove(file, error);
   return true;
+}
+
+void load_layout_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::exists(file, error)) ImGui::LoadIniSettingsFromDisk(file.string().c_str());
+}
+
+std::string save_layout(const std::filesystem::path& file) {
+  std::size_t n_bytes = 0;
+  const char* text = ImGui::SaveIniSettingsToMemory(&n_bytes);
+  ImGui::GetIO().WantSaveIniSettings = false;
+  try {
+    std::error_code ignored;  // a failure is reported when the file is created
+    std::filesystem::create_directories(file.parent_path(), ignored);
+    engine::write_whole_file(file.string(), std::string_view(text, n_bytes));
+    return "";
+  } catch (const engine::Error& refused) {
+    return std::string("the layout of the panels: ") + refused.what();
+  }
 }
 
 std::string layout_text() {

@@ -117,9 +117,12 @@ class Gui {
     io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
     io.ConfigInputTextCursorBlink = false;  // a blinking cursor would prevent idling
     io.ConfigWindowsMoveFromTitleBarOnly = true;
-    layout_path_ = folder.empty() ? "" : (folder / "layout.ini").string();
-    if (!layout_path_.empty()) keep_layout_in(layout_path_);
-    io.IniFilename = layout_path_.empty() ? nullptr : layout_path_.c_str();
+    io.IniFilename = nullptr;  // save_wanted_layout() writes the file
+    if (!folder.empty()) {
+      layout_path_ = folder / "layout.ini";
+      keep_layout_in(layout_path_);
+      load_layout_of(layout_path_);
+    }
     load_fonts(saved_text_font(folder));
     ImGui_ImplGlfw_InitForOpenGL(window, true);
     if (ImGui_ImplOpenGL3_Init("#version 130")) return;
@@ -129,14 +132,22 @@ class Gui {
                 "install Mesa's software renderer");
   }
   ~Gui() {
+    // Without a frame the context has no windows, and their layout would be lost.
+    if (!layout_path_.empty() && ImGui::GetFrameCount() > 0) save_layout(layout_path_);
     ImGui_ImplOpenGL3_Shutdown();
     ImGui_ImplGlfw_Shutdown();
   }
   Gui(const Gui&) = delete;
   Gui& operator=(const Gui&) = delete;
 
+  // Saves the layout when Dear ImGui asks for it, some seconds after a change. @return empty, or why it could not be saved
+  std::string save_wanted_layout() const {
+    const bool wanted = !layout_path_.empty() && ImGui::GetIO().WantSaveIniSettings;
+    return wanted ? save_layout(layout_path_) : "";
+  }
+
  private:
-  std::string layout_path_;  // the context writes the file when it is destroyed
+  std::filesystem::path layout_path_;  // empty: the layout is not saved
   GuiContext context_;
 };
 
@@ -255,9 +266,14 @@ class Waker {
 
 class Loop {
  public:
-  Loop(engine::EventQueue& events, GLFWwindow* window, Shell& shell, const WindowOptions& options)
+  Loop(engine::EventQueue& events,
+       GLFWwindow* window,
+       const Gui& gui,
+       Shell& shell,
+       const WindowOptions& options)
       : events_(events),
         window_(window),
+        gui_(gui),
         shell_(shell),
         options_(options),
         software_(draws_in_software(reinterpret_cast<const char*>(glGetString(GL_RENDERER)))),
@@ -282,6 +298,7 @@ class Loop {
       for (const std::string& path : input_.dropped) shell_.open(path);
       input_.dropped.clear();
       frame();
+      if (const std::string why = gui_.save_wanted_layout(); !why.empty()) shell_.say(why);
       if (options_.step >= 0 && !step_selected_) select_step();
       if (!options_.animation.empty() && animation_is_written()) break;
       if (const auto picture = shell_.picture_due()) take(*picture);
@@ -490,6 +507,7 @@ class Loop {
 
   engine::EventQueue& events_;
   GLFWwindow* window_;
+  const Gui& gui_;
   Shell& shell_;
   const WindowOptions& options_;
   bool software_;
@@ -549,7 +567,7 @@ int run_window(engine::EventQueue& events,
     if (options.hooks.form_made) options.hooks.form_made(shell.form());
     if (options.hooks.shell_made) options.hooks.shell_made(shell);
     if (options.hooks.context_made) options.hooks.context_made();
-    Loop(events, display.window(), shell, options).run();
+    Loop(events, display.window(), gui, shell, options).run();
     // With a deadline of 0, any GPU that is computing now is late: it may hang even if it has not exceeded the usual deadline.
     const StepDeadlines at_once{.report_s = 0, .emulated = options.deadlines.emulated};
     answers = !unanswered(shell.session().live().timeline, 0, at_once);
