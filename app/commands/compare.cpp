@@ -104,6 +104,7 @@ void schedule(RacingLane& lane, const GenerationOptions& options, std::size_t n_
   if (!engine::takes_turns(lane.of.decoder) || n_prompts < 2) return;
   const engine::OptionValues set = options_for(lane.of.decoder, options.decoders, options.set);
   lane.scheduler = engine::make_scheduler(lane.models, lane.of.decoder, set, 1);
+  print_once(lane.scheduler->notices());
   const auto branches = static_cast<std::size_t>(lane.scheduler->figures().at("branches"));
   lane.n_branches = std::min(branches, n_prompts);
 }
@@ -623,7 +624,8 @@ int compare(const GenerationOptions& options) {
 
   nlohmann::json results = nlohmann::json::array();
   std::vector<Totals> totals(lanes.size());
-  std::string differences;  // a line for each run whose tokens differ from those of ar
+  std::vector<std::string> notices;  // of the decoders
+  std::string differences;           // a line for each run whose tokens differ from those of ar
   for (const RacingLane& lane : lanes)
     engine::check_stops(*lane.models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
@@ -644,6 +646,7 @@ int compare(const GenerationOptions& options) {
         for (std::size_t i = 0; i < lanes.size(); i++) {
           if (!lanes[i].is_requested) continue;
           const engine::RunResult& result = by_lane[i].texts[text];
+          notices.insert(notices.end(), result.notices.begin(), result.notices.end());
           if (options.json) {
             results.push_back(to_json(result, lanes[i].models));
             results.back()["lane"] = lanes[i].of.name;
@@ -660,6 +663,7 @@ int compare(const GenerationOptions& options) {
     }
   }
   progress.finish();
+  print_once(notices);
 
   std::string found;
   if (options.json) {

@@ -171,6 +171,7 @@ engine::RunResult decode(const engine::RunModels& models,
   engine::RunResult result = engine::run_to_end(models, request, run, events, interrupted,
                                                 [&](const engine::Lane& lane) { text.show(lane); });
   text.finish(result.approximate_text);
+  print_once(result.notices);
   compare_with_recording(options, result);
   finish(models, options, result, run, events);
   return result;
@@ -249,6 +250,7 @@ void decode_in_rounds(const engine::RunModels& models,
   for (std::size_t i = 0; i < prompts.size(); i++)
     requests[i].run = request_for(options, prompts[i], decoder, models.target);
   const auto scheduler = engine::make_scheduler(models, decoder, requests[0].run.options, 1);
+  print_once(scheduler->notices());
   ProgressLine line(decoder);
   engine::SchedulerWatch watch;
   watch.events = events;
@@ -262,6 +264,7 @@ void decode_in_rounds(const engine::RunModels& models,
   try {
     for (; n_finished < completions.size(); n_finished++) {
       engine::RunResult& result = completions[n_finished].result;
+      print_once(result.notices);
       if (!options.json) {
         print_id(result.request.prompt_id);
         print(for_terminal(result.text) + "\n");

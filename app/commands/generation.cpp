@@ -428,6 +428,7 @@ engine::RunRequest request_for(const GenerationOptions& options,
   if (options.model.model_defaults) take_defaults(options, loaded, request);
   request.stop_texts = options.stop_texts;
   request.stop_ids = options.stop_ids;
+  if (const auto notice = engine::notice_of_sizes(request)) print_once({notice->text});
   return request;
 }
 
@@ -459,6 +460,12 @@ void check_repeated(const GenerationOptions& options, const engine::RunModels& m
 void compare_with_recording(const GenerationOptions& options, engine::RunResult& result) {
   if (options.repeated && result.stop_reason != "stopped")
     result.repetition = engine::compared(*options.repeated, result);
+}
+
+void print_once(const std::vector<std::string>& notices) {
+  static std::set<std::string> printed;
+  for (const std::string& notice : notices)
+    if (printed.insert(notice).second) print_error("note: " + notice);
 }
 
 void check_usage(const GenerationOptions& options) {

@@ -84,6 +84,8 @@ class Scheduler {
                                       const SchedulerWatch& watch) = 0;
   /// Totals and rates of all calls of run(), for a report.
   virtual std::map<std::string, double> figures() const = 0;
+  /// Notices on its options for this machine. run() emits them as events too, once.
+  virtual std::vector<std::string> notices() const { return {}; }
 };
 
 }  // namespace engine

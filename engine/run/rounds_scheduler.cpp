@@ -351,7 +351,9 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
   if (watch.events) {
     events.emplace(*watch.events);
     sampler.emplace(models_.target.model->device(), *watch.events, drafting_devices());
-    report_processors(*watch.events);
+    if (!std::exchange(has_reported_notices_, true))
+      for (std::string& text : notices())
+        watch.events->push(Notice{now_ns(), Notice::Level::Info, std::move(text)});
   }
   const Call call{
       models_,          requests, watch,    events ? &*events : nullptr, prompts_, drafting_,
@@ -395,19 +397,15 @@ std::vector<const kernels::Device*> RoundsScheduler::drafting_devices() const {
   return devices;
 }
 
-/// Emits a notice, once, if the drafters' threads leave no processor for the target.
-void RoundsScheduler::report_processors(EventSink& events) {
+std::vector<std::string> RoundsScheduler::notices() const {
   const int n_threads = settings_.n_drafters * settings_.draft_threads;
   const auto n_processors = static_cast<int>(std::thread::hardware_concurrency());
   const bool on_cpu = kernels::is_cpu(models_.draft->model->device().name());
-  if (has_reported_processors_ || settings_.n_drafters == 1 || !on_cpu || n_threads < n_processors)
-    return;
-  has_reported_processors_ = true;
-  events.push(Notice{now_ns(), Notice::Level::Info,
-                     fmt::format("seed: {} drafters use {} threads in addition to the target's, "
-                                 "on {} processors; a drafter without a processor of its own slows "
-                                 "the target",
-                                 settings_.n_drafters, n_threads, n_processors)});
+  if (settings_.n_drafters == 1 || !on_cpu || n_threads < n_processors) return {};
+  return {
+      fmt::format("seed: {} drafters use {} threads in addition to the target's, on {} "
+                  "processors; a drafter without a processor of its own slows the target",
+                  settings_.n_drafters, n_threads, n_processors)};
 }
 
 const ModeChoice* RoundsScheduler::choice() const {

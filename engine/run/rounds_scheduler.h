@@ -90,6 +90,8 @@ class RoundsScheduler : public Scheduler {
   /// and with overlap=auto, once it has measured: overlap_chosen, overlap_looks, overlap_changes,
   /// overlapped_round_ms, in_turn_round_ms.
   std::map<std::string, double> figures() const override;
+  /// Says if the drafters' threads leave no processor for the target.
+  std::vector<std::string> notices() const override;
 
  private:
   RunModels models_;  // owned by the store, as long as this is used
@@ -97,13 +99,12 @@ class RoundsScheduler : public Scheduler {
   /// The decided choice of overlap=auto with the most branches; null: none has measured enough.
   const ModeChoice* choice() const;
   void report_choice(EventSink& events);
-  void report_processors(EventSink& events);
   std::vector<const kernels::Device*> drafting_devices() const;
 
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Overlap> overlap_;
   std::string reported_;  // the mode that the last notice reported
-  bool has_reported_processors_ = false;
+  bool has_reported_notices_ = false;
   PromptCaches prompts_;  // of the target; used by its thread
   // devices with the threads of the drafters after the first, which uses those of the draft's device
   std::vector<std::unique_ptr<kernels::Device>> own_devices_;

@@ -271,6 +271,7 @@ RunResult result_of(const Lane& lane,
   result.times = lane.times;
   result.metrics = metrics_of(lane);
   result.counts = counts_of(lane);
+  result.notices = lane.notices;
   return result;
 }
 

@@ -75,6 +75,7 @@ struct RunResult {
   StepTimes times;  // the parts of decode_ms
   std::map<std::string, double> metrics;
   std::map<std::string, std::int64_t> counts;  // the metrics that add up over runs
+  std::vector<std::string> notices;            // texts of the decoder's notices, each once
   std::optional<bool> identical_to_ar;         // unset: not compared
   std::optional<Difference> difference;        // set if the tokens are not identical
   std::optional<double> speedup;               // unset: no AR run to compare with

@@ -38,6 +38,7 @@ ReasonRun::ReasonRun(const ReasonOptions& options, const engine::OptionValues& s
       std::make_shared<engine::EarlierTexts>(read_pool(options.pool, *models_.target.model));
   outputs_.announce(models_);
   scheduler_ = engine::make_scheduler(models_, options.decoder, set, options.batch);
+  print_once(scheduler_->notices());
 }
 
 engine::SchedulerWatch ReasonRun::watch() {

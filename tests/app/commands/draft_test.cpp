@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -235,6 +236,57 @@ TEST_F(CliDraft, the_prompts_of_a_file_become_seed_branches) {
   EXPECT_EQ(words.out, run("generate --decoder ar" + rest).out);
   EXPECT_NE(words.err.find("3 prompts in "), std::string::npos) << words.err;
   EXPECT_NE(words.err.find("branches waited"), std::string::npos) << words.err;
+}
+
+TEST_F(CliDraft, drafters_without_processors_are_noted) {
+  const std::string file = folder + "/prompts.jsonl";
+  std::ofstream(file) << R"({"prompt": "Anna has"})"
+                      << "\n"
+                      << R"({"prompt": "Ben has"})"
+                      << "\n";
+  const std::string threads = std::to_string(std::thread::hardware_concurrency());
+  const std::string seed = " --max-tokens 4 --prompt-file " + file +
+                           " --set branches=2 --set overlap=always --set draft_threads=" + threads;
+  const std::string note = "2 drafters use";
+  for (const char* command : {"generate --decoder seed", "compare --decoders ar,seed",
+                              "compare --decoders ar,seed --json"}) {
+    const Outcome two = run(command + seed + " --set drafters=2");
+    EXPECT_EQ(two.code, 0) << two.err;
+    const std::size_t at = two.err.find(note);
+    ASSERT_NE(at, std::string::npos) << two.err;
+    EXPECT_EQ(two.err.find(note, at + 1), std::string::npos) << two.err;
+    EXPECT_THAT(run(command + seed).err, Not(HasSubstr("drafters use"))) << "one drafter";
+  }
+  const Outcome reason = run("reason cot --task kb --count 2 --max-tokens 4 --decoder seed" +
+                             seed.substr(seed.find(" --set")) + " --set drafters=2");
+  EXPECT_THAT(reason.err, HasSubstr(note));
+}
+
+TEST_F(CliDraft, a_draft_whose_context_is_full_is_noted) {
+  std::string config = read_file(tiny_config(target_vocab_size()));
+  config.replace(config.find(": 512"), 5, ": 16");
+  std::ofstream(folder + "/short.json") << config;
+  const Outcome made = run("model random --config " + folder + "/short.json --tokenizer " +
+                           DECOSCOPE_SOURCE_DIR "/assets/models/demo-target " + folder + "/short");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string rest =
+      " --draft " + folder + "/short --prompt 'Anna has 3' --max-tokens 24 " + "--ignore-eos";
+  for (const char* command :
+       {"generate --decoder speculative --json", "compare --decoders ar,speculative --repeat 2"}) {
+    const Outcome found = run(command + rest);
+    EXPECT_EQ(found.code, 0) << found.err;
+    EXPECT_THAT(found.err, HasSubstr("note: the draft model's context of 16 tokens is full"));
+    EXPECT_EQ(found.err.find("is full"), found.err.rfind("is full")) << found.err;
+  }
+}
+
+TEST_F(CliDraft, chosen_sizes_under_rejection_sampling_are_noted) {
+  const std::string sampled =
+      " --sampling rejection --temperature 1 --prompt 'Anna has' --max-tokens 8";
+  for (const char* command : {"generate --decoder mcsd", "compare --decoders ar,mcsd"}) {
+    EXPECT_THAT(run(command + sampled).err, HasSubstr("note: mcsd: sizes follow measured times"));
+    EXPECT_THAT(run(command + sampled + " --set k_config=1,1").err, Not(HasSubstr("sizes follow")));
+  }
 }
 
 TEST_F(CliDraft, seed_rounds_are_recorded_and_exported_as_trace_lanes) {
