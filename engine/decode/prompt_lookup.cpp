@@ -141,8 +141,9 @@ PromptLookupDecoder::PromptLookupDecoder(const DecoderContext& context,
       verifier_(context.sampling, context.uniforms),
       control_(context.control, context.choices) {
   if (!options.n_tokens)
-    known_ = &control_->learned<LookupKnowledge>("prompt-lookup " +
-                                                 std::to_string(static_cast<int>(options.variant)));
+    known_ = &control_.knowledge<LookupKnowledge>(
+        "prompt-lookup " + std::to_string(static_cast<int>(options.variant)),
+        rejects(context.sampling));
 }
 
 TokenTree PromptLookupDecoder::propose(const Sequence& prefix) {

@@ -58,7 +58,8 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
       control_(context.control, context.choices),
       trees_(trees) {
   if (!trees) return;
-  known_ = &control_->learned<DraftKnowledge>("draft " + std::to_string(context.draft_id));
+  known_ =
+      &control_.knowledge<DraftKnowledge>("draft " + std::to_string(context.draft_id), rejects_);
   drafter_.set_tree(trees->at(1));  // so that begin() reads the prompt
   choose_tree();
 }

@@ -102,7 +102,8 @@ HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context,
       uniforms_(context.sampling.seed, context.uniforms),
       control_(context.control, context.choices) {
   if (options.chooses_sizes())
-    known_ = &control_->learned<HeadKnowledge>("heads " + std::to_string(context.draft_id));
+    known_ = &control_.knowledge<HeadKnowledge>("heads " + std::to_string(context.draft_id),
+                                                rejects(sampling_));
   needs_distributions_ = rule_ == Rule::Typical || rejects(sampling_);
   n_verified_.resize(static_cast<std::size_t>(ranks_.max_depth()));
   n_accepted_.resize(n_verified_.size());
