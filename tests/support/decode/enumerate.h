@@ -17,6 +17,10 @@ using Distribution = std::map<std::vector<TokenId>, double>;
 /// @return            probability of each result
 Distribution enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experiment);
 
+/// The same, with the numbers of a seed: they are functions of use, position and index, as those of
+/// PhiloxUniforms. Two runs in one experiment so have the same numbers.
+Distribution enumerate_seeds(const std::function<std::vector<TokenId>(UniformSource&)>& experiment);
+
 /// Distribution of a result made in steps that depend only on the current state. States reached in
 /// several ways are continued once, with their probabilities summed.
 /// @param step     returns the state after one further step; run once per outcome, as in

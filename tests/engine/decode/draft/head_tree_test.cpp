@@ -5,12 +5,14 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/decode/draft/head_tree.h"
 #include "engine/decode/registry.h"
+#include "tests/support/decode/chosen_sizes.h"
 #include "tests/support/decode/enumerate.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/files.h"
@@ -466,10 +468,16 @@ struct HeadsDistribution {
   /// Distance of the output's distribution from plain decoding's; adds the accepted tokens of all
   /// outputs to n_accepted.
   double off(std::int64_t& n_accepted) {
-    const Distribution distribution = enumerate([&](UniformSource& uniforms) {
+    const auto enumerated = runs_twice ? enumerate_seeds : enumerate;
+    const Distribution distribution = enumerated([&](UniformSource& uniforms) {
       job.uniforms = &uniforms;
+      StepControl control = new_control();
+      job.control = &control;
+      if (runs_twice) once();
       const Outcome outcome = once();
+      job.control = nullptr;
       n_accepted += outcome.n_accepted;
+      ended(outcome);
       return outcome.tokens;
     });
     const auto temperature = static_cast<double>(job.sampling.temperature);
@@ -484,6 +492,9 @@ struct HeadsDistribution {
   Guesser guesser;
   Job job;
   std::vector<TokenId> prompt{0, 1, 2};
+  std::function<StepControl()> new_control = [] { return StepControl(); };  // of every output
+  bool runs_twice = false;  // the second output counts
+  std::function<void(const Outcome&)> ended = [](const Outcome&) {};
 };
 
 // T3.
@@ -496,6 +507,27 @@ TEST(HeadTree, rejection_sampling_is_exact_for_each_verify_option) {
         EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << verify;
       }
       EXPECT_GT(n_accepted, 0) << "no candidate was accepted";
+    }
+  }
+}
+
+// A tree that depended on a number drawn in its own step would change the distribution.
+TEST(HeadTree, chosen_trees_keep_the_distribution_exactly) {
+  for (const Form& form : kForms) {
+    for (const char* verify : {"greedy", "sample"}) {
+      std::int64_t n_accepted = 0;
+      ChosenSizes sizes;
+      for (const double row_share : {0.02, 0.2}) {
+        HeadsDistribution texts(form, 1, "auto", verify);
+        texts.new_control = [row_share] { return control_of(row_share); };
+        texts.ended = [&sizes](const Outcome& outcome) { sizes.add(outcome); };
+        EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << verify;
+        texts.job.limits.max_tokens = 3;
+        texts.runs_twice = true;  // with the same random numbers
+        EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << verify << ", twice";
+      }
+      EXPECT_GT(n_accepted, 0) << "no candidate was accepted";
+      EXPECT_TRUE(sizes.vary()) << form.decoder << ": the results of steps changed no size";
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/verify/draft_rules.h"
+#include "tests/support/decode/chosen_sizes.h"
 #include "tests/support/decode/enumerate.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
@@ -317,6 +318,65 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_distribution_exactly) {
     const auto stop_below = c.options.find("stop_below");
     const bool may_stop = stop_below != c.options.end() && stop_below->second != "0";
     EXPECT_EQ(n_stops > 0, may_stop) << c.name;
+  }
+}
+
+/// Both decoders and SEED with trees on "auto", and all rules.
+std::vector<Case> sized_cases() {
+  std::vector<Case> all{
+      {"speculative", "speculative", {{"gamma", "auto"}}, 3, 4},
+      {"argmax draft", "speculative", {{"gamma", "auto"}, {"draft_temperature", "0"}}, 3, 4}};
+  for (const char* rule : {"without", "with", "naive", "kseq"})
+    for (const char* decoder : {"mcsd", "seed"})
+      all.push_back({decoder + std::string(", ") + rule,
+                     decoder,
+                     {{"k_config", "auto"}, {"rule", rule}},
+                     3,
+                     4});
+  return all;
+}
+
+// A tree that depended on a number drawn in its own step would change the distribution.
+TEST(DraftRules, chosen_trees_keep_the_distribution_exactly) {
+  const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
+  for (const Case& c : sized_cases()) {
+    std::int64_t n_accepted = 0;
+    ChosenSizes sizes;
+    for (const double row_share : {0.02, 0.3}) {
+      const ToyShape shape{.vocab = c.vocab, .context = 2, .spread = 3, .seed = 1};
+      ToyModel model(shape), draft(draft_of(shape));
+      const Distribution distribution = enumerate([&](UniformSource& uniforms) {
+        StepControl control = control_of(row_share);
+        Job job = job_of(c, draft, uniforms);
+        job.control = &control;
+        const Outcome outcome = run(model, prompt, job);
+        n_accepted += outcome.n_accepted;
+        sizes.add(outcome);
+        return outcome.tokens;
+      });
+      EXPECT_LE(distance(distribution, expected_distribution(model, c, prompt)), kExact)
+          << c.name << ", row " << row_share;
+    }
+    EXPECT_GT(n_accepted, 0) << c.name;
+    EXPECT_TRUE(sizes.vary()) << c.name << ": the results of steps changed no size";
+  }
+}
+
+// As in rejection_test.cpp: two runs with one seed use the same random numbers.
+TEST(DraftRules, chosen_trees_do_not_depend_on_an_earlier_run_of_the_seed) {
+  const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
+  const ToyShape shape{.vocab = 3, .context = 2, .spread = 3, .seed = 1};
+  ToyModel model(shape), draft(draft_of(shape));
+  for (Case& c : sized_cases()) {
+    c.n_tokens = 3;
+    const Distribution distribution = enumerate_seeds([&](UniformSource& uniforms) {
+      StepControl control = control_of(0.3);
+      Job job = job_of(c, draft, uniforms);
+      job.control = &control;
+      run(model, prompt, job);
+      return run(model, prompt, job).tokens;
+    });
+    EXPECT_LE(distance(distribution, expected_distribution(model, c, prompt)), kExact) << c.name;
   }
 }
 

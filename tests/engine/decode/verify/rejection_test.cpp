@@ -7,6 +7,7 @@
 
 #include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/verify/verify.h"
+#include "tests/support/decode/chosen_sizes.h"
 #include "tests/support/decode/enumerate.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
@@ -156,6 +157,77 @@ TEST(Rejection, every_decoder_keeps_the_distribution_exactly) {
     }
     if (c.job.decoder != "ar") {
       EXPECT_GT(n_accepted, 0) << c.name << ": no token was accepted";
+    }
+  }
+}
+
+/// Every source of guesses with all of its sizes on "auto".
+std::vector<Case> sized_cases() {
+  std::vector<Case> all;
+  const auto add = [&](const char* decoder, const OptionValues& options) {
+    Case c{decoder, {.decoder = decoder, .options = options}, 3};
+    for (const auto& [option, value] : options) c.name += " " + option + "=" + value;
+    c.job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
+    c.job.limits.max_tokens = 5;
+    all.push_back(c);
+  };
+  add("lookahead", {});
+  add("lookahead", {{"ngram_size", "4"}, {"prompt_pool", "false"}});
+  add("lookahead", {{"window", "2"}});
+  for (const char* variant : {"paper", "hf", "last"}) add("prompt-lookup", {{"variant", variant}});
+  add("suffix", {});
+  all.back().job.texts = std::make_shared<EarlierTexts>(
+      std::make_shared<PoolFile>("a", std::vector<TokenId>{1, 0, 2, 0, 1, 2, 1, 0, 2, 2}));
+  add("suffix", {{"shape", "chain"}});
+  add("recycling", {{"k", "3"}});
+  for (const char* refill : {"block", "slide"}) add("jacobi", {{"refill", refill}});
+  return all;
+}
+
+// A size that depended on a number drawn in its own step would change the distribution.
+TEST(Rejection, chosen_sizes_keep_the_distribution_exactly) {
+  for (Case& c : sized_cases()) {
+    std::int64_t n_accepted = 0;
+    ChosenSizes sizes;
+    for (const double row_share : {0.02, 0.2, 0.4}) {
+      for (std::uint64_t seed = 0; seed < 2; seed++) {
+        ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = seed});
+        const std::vector<TokenId> prompt{0, 1, 2, 0, 1, 2, 0, 2, 2, 0, 1, 2, 1, 0};
+        const Distribution distribution = enumerate([&](UniformSource& uniforms) {
+          StepControl control = control_of(row_share);
+          c.job.control = &control;
+          c.job.uniforms = &uniforms;
+          const Outcome outcome = run(model, prompt, c.job);
+          n_accepted += outcome.n_accepted;
+          sizes.add(outcome);
+          return outcome.tokens;
+        });
+        EXPECT_LE(distance(distribution, expected_distribution(model, c.job, prompt)), kExact)
+            << c.name << ", row " << row_share;
+      }
+    }
+    EXPECT_GT(n_accepted, 0) << c.name << ": no token was accepted";
+    EXPECT_TRUE(sizes.vary()) << c.name << ": the results of steps changed no size";
+  }
+}
+
+// Two runs with one seed use the same random numbers. So the first run, whose statistics about guesses
+// depend on these numbers, must not change the sizes of the second.
+TEST(Rejection, chosen_sizes_do_not_depend_on_an_earlier_run_of_the_seed) {
+  for (Case& c : sized_cases()) {
+    c.job.limits.max_tokens = 3;
+    ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 1});
+    const std::vector<TokenId> prompt{0, 1, 2, 0, 1, 2, 0, 2, 2, 0, 1, 2, 1, 0};
+    for (const double row_share : {0.02, 0.2, 0.4}) {
+      const Distribution distribution = enumerate_seeds([&](UniformSource& uniforms) {
+        StepControl control = control_of(row_share);
+        c.job.control = &control;
+        c.job.uniforms = &uniforms;
+        run(model, prompt, c.job);
+        return run(model, prompt, c.job).tokens;
+      });
+      EXPECT_LE(distance(distribution, expected_distribution(model, c.job, prompt)), kExact)
+          << c.name << ", row " << row_share;
     }
   }
 }
