@@ -10,8 +10,9 @@ namespace engine {
 namespace {
 
 constexpr int kMaxRanks = 16;
-constexpr int kMostRows = 32;                       // of a step whose guesses are chosen
-constexpr StepId kFromPrompt = -1, kFromFile = -2;  // PoolNgram::born
+constexpr int kMostRows = 32;  // of a step whose guesses are chosen
+// PoolNgram::born
+constexpr StepId kFromPrompt = -1, kFromFile = -2, kFromEarlier = -3;
 
 /// The row below `parent` with this token, among the rows from `from` on; -1: there is none.
 int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
@@ -77,6 +78,9 @@ void LookaheadOptions::bind(OptionBinder& binder) {
                 "of tokens that were 'accepted'; new slots get random tokens of the text.");
   binder.flag("merge", merge,
               "Guesses with the same first tokens share rows: the same output with fewer rows.");
+  binder.flag("keep", keep,
+              "Keeps the generated text for the next texts of the same model: its n-grams join "
+              "their pools (not under rejection sampling).");
   binder.whole_or("mpi", "ranks", ranks, 1, kMaxRanks,
                   "Number of devices that share the rows of every step. Each holds all weights: "
                   "the model's GPU and the next GPUs, or equal parts of the CPU's threads. The "
@@ -86,6 +90,13 @@ void LookaheadOptions::bind(OptionBinder& binder) {
       "preset", preset, {{"none", Preset::None}, {"paper", Preset::Paper}},
       "'paper' sets the published values: W 15, N 5, G 15, no prompt pool, no bonus, no merging, "
       "no verification while the window warms up. Options given by name take precedence.");
+}
+
+void LookaheadOptions::check() const {
+  if (!keep || ranks) return;
+  throw Error(ErrorCode::Usage,
+              "lookahead: keep=true with ranks=mpi: only rank 0 has the earlier texts, but all "
+              "processes need the same pool; use ranks=N or keep=false");
 }
 
 std::unique_ptr<Decoder> LookaheadOptions::make(const DecoderContext& context) const {
@@ -108,6 +119,7 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context, const Lookahea
       advance_accepted_(options.advance == LookaheadOptions::Advance::Accepted),
       whole_guesses_(options.preset == LookaheadOptions::Preset::Paper),
       texts_(context.texts),
+      copies_runs_(options.keep && !rejects(context.sampling)),
       verifier_(context.sampling, context.uniforms),
       control_(context.control, context.choices),
       pool_(most_.ngram_size - 1, most_.n_guesses) {
@@ -154,6 +166,7 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   else
     add_guesses(tree);
   if (n_ranks_ > 1) assign_ranks(tree);
+  find_sources(prefix, tree);
   return tree;
 }
 
@@ -206,7 +219,7 @@ void LookaheadDecoder::find_guesses(const Sequence& prefix) {
     guess_depth_ = std::min(guess_depth_, room_left(prefix, limits_, target_.max_seq_len()) - 1);
   }
   if (guess_depth_ < 1 || !(warm() || verify_while_warming_)) return;
-  insert_file_ngrams(prefix);
+  insert_copied_ngrams(prefix);
   for (const PoolNgram& ngram : pool_.find(prefix.last())) {
     std::vector<TokenId> whole{ngram.first};
     if (known_) whole.insert(whole.end(), ngram.rest.begin(), ngram.rest.end());
@@ -300,6 +313,12 @@ void LookaheadDecoder::committed(const Sequence& prefix, const Decision& cut) {
     hit_step |= hit;
   }
   n_hit_steps_ += hit_step;
+  for (const int row : cut.path) {
+    if (sources_.empty()) break;
+    const GuessSource::Kind kind = sources_[static_cast<std::size_t>(row)].kind;
+    n_from_earlier_ += kind == GuessSource::Kind::Earlier;
+    n_from_file_ += kind == GuessSource::Kind::File;
+  }
   if (window_sent_) {
     if (warm()) insert_window_ngrams(last, newest_);
     advance_window(newest_);
@@ -383,24 +402,71 @@ void LookaheadDecoder::insert_text_ngrams(std::span<const TokenId> text,
   }
 }
 
-/// Inserts the n-grams of the file that most often followed the end of the sequence there, as many
-/// as a step verifies. (Inserting all n-grams of the file would keep the last ones of each token,
-/// whatever came before it.)
-void LookaheadDecoder::insert_file_ngrams(const Sequence& prefix) {
-  const PoolFile* file = texts_ ? texts_->file() : nullptr;
-  if (!file || most_.n_guesses == 0) return;
+/// Inserts the n-grams of earlier texts and of the file that most often followed the end of the
+/// sequence there, as many as a step verifies. (Inserting all n-grams of these texts would keep the
+/// last ones of each token, whatever came before it.)
+void LookaheadDecoder::insert_copied_ngrams(const Sequence& prefix) {
+  if (!texts_ || most_.n_guesses == 0) return;
   const int n_rest = most_.ngram_size - 1;
+  const auto insert_from = [&](const SuffixAutomaton& index, StepId born) {
+    const SuffixDraft draft =
+        suffix_draft(index, index.longest_suffix(searched_end(prefix.tokens())),
+                     {.factor = static_cast<double>(n_rest),
+                      .max_tokens = most_.n_guesses * n_rest,
+                      .max_depth = n_rest,
+                      .min_p = 0});
+    // The likeliest is inserted last: the pool tries the newest first.
+    const std::vector<std::vector<TokenId>> paths = paths_of(draft);
+    for (auto path = paths.rbegin(); path != paths.rend(); ++path)
+      pool_.insert(prefix.last(), *path, born);
+  };
+  if (copies_runs_) insert_from(texts_->runs(), kFromEarlier);
+  if (const PoolFile* file = texts_->file()) insert_from(file->index, kFromFile);
+}
+
+/// The places from which the tokens of an n-gram after its first were read. None for n-grams that
+/// only the window has found.
+std::vector<GuessSource> LookaheadDecoder::sources_of(const PoolNgram& ngram,
+                                                      const Sequence& prefix) const {
+  std::vector<GuessSource> sources(ngram.rest.size());
   const auto tokens = prefix.tokens();
-  const auto match = file->index.longest_suffix(tokens.last(std::min(tokens.size(), kMaxMatch)));
-  const SuffixDraft draft = suffix_draft(file->index, match,
-                                         {.factor = static_cast<double>(n_rest),
-                                          .max_tokens = most_.n_guesses * n_rest,
-                                          .max_depth = n_rest,
-                                          .min_p = 0});
-  // The likeliest is inserted last: the pool tries the newest first.
-  const std::vector<std::vector<TokenId>> paths = paths_of(draft);
-  for (auto path = paths.rbegin(); path != paths.rend(); ++path)
-    pool_.insert(prefix.last(), *path, kFromFile);
+  if (ngram.born == kFromFile || ngram.born == kFromEarlier) {
+    const bool in_file = ngram.born == kFromFile;
+    const SuffixAutomaton& index = in_file ? texts_->file()->index : texts_->runs();
+    SuffixAutomaton::Match match = index.longest_suffix(searched_end(tokens));
+    for (std::size_t j = 0; j < sources.size(); j++) {
+      match = index.after(match, ngram.rest[j]);
+      if (match.length == 0) break;  // the text was dropped
+      const int place = index.newest(match.state);
+      sources[j] = in_file ? GuessSource{.kind = GuessSource::Kind::File, .pos = place}
+                           : texts_->source_in_runs(place);
+    }
+    return sources;
+  }
+  std::vector<TokenId> whole{ngram.first};
+  whole.insert(whole.end(), ngram.rest.begin(), ngram.rest.end());
+  const auto found = std::find_end(tokens.begin(), tokens.end(), whole.begin(), whole.end());
+  if (!prompt_pool_ || found == tokens.end()) return sources;
+  const auto n_prompt = static_cast<int>(prefix.prompt().size());
+  int pos = static_cast<int>(found - tokens.begin());
+  for (GuessSource& source : sources) {
+    source.pos = ++pos;
+    source.kind = pos < n_prompt ? GuessSource::Kind::Prompt : GuessSource::Kind::Text;
+  }
+  return sources;
+}
+
+/// Sets sources_ to those of the tree's rows.
+void LookaheadDecoder::find_sources(const Sequence& prefix, const TokenTree& tree) {
+  sources_.clear();
+  if (guesses_.empty()) return;
+  std::vector<std::vector<GuessSource>> of_guess;
+  for (const PoolNgram& guess : guesses_) of_guess.push_back(sources_of(guess, prefix));
+  for (const RowTag& tag : tree.tag)
+    sources_.push_back(
+        tag.kind == RowTag::Kind::Guess
+            ? of_guess[static_cast<std::size_t>(tag.a)][static_cast<std::size_t>(tag.b)]
+            : GuessSource{});
 }
 
 std::vector<Event> LookaheadDecoder::take_events() {
@@ -413,10 +479,9 @@ std::vector<Event> LookaheadDecoder::take_events() {
 }
 
 std::map<std::string, std::int64_t> LookaheadDecoder::counts() const {
-  return {{"pool_tries", n_tries_},
-          {"pool_hits", n_hits_},
-          {"pool_hit_steps", n_hit_steps_},
-          {"window_rows", n_window_rows_}};
+  return {{"pool_tries", n_tries_},           {"pool_hits", n_hits_},
+          {"pool_hit_steps", n_hit_steps_},   {"copied_from_earlier", n_from_earlier_},
+          {"copied_from_file", n_from_file_}, {"window_rows", n_window_rows_}};
 }
 
 std::map<std::string, double> LookaheadDecoder::figures() const {

@@ -7,6 +7,8 @@
 //   cost      1 target step of at most (W + G)(N - 1) rows. Guesses that share prefixes share rows.
 //             If W < N - 2, the window's part has up to (W + N - 1)^2 / 4 rows while it fills. The
 //             option `ranks` divides the rows among devices (lookahead_rank.h)
+//   kept      keep=true and --pool, our additions: n-grams of earlier texts and of a file join the
+//             pool. Every guessed token names its source
 //   differs   keeps the bonus token after a full match, merges common prefixes of guesses, verifies
 //             while the window warms up, and looks up n-grams of prompt and text correctly;
 //             preset=paper turns the first three off
@@ -61,13 +63,16 @@ struct LookaheadOptions final : DecoderOptions {
   bool bonus = true;
   Advance advance = Advance::One;
   bool merge = true;
+  bool keep = false;
   std::optional<int> ranks = 1;  // nullopt is "mpi"
   Preset preset = Preset::None;
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
   void bind(OptionBinder& binder) override;
+  void check() const override;
   std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+  int n_kept_tokens() const override { return keep ? 65'536 : 0; }
   int n_ranks() const override { return ranks.value_or(1); }
   bool shares_over_mpi() const override { return !ranks; }
   bool chooses_sizes() const override { return ranks == 1 && (!window || !n_guesses); }
@@ -89,6 +94,7 @@ class LookaheadDecoder : public Decoder {
   void begin(const Sequence& prefix) override;
   Wants wants() const override { return verifier_.wants(); }
   TokenTree propose(const Sequence& prefix) override;
+  std::vector<GuessSource> guess_sources() const override { return sources_; }
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override {
     return verifier_.verify_request(prefix, tree);
   }
@@ -119,7 +125,9 @@ class LookaheadDecoder : public Decoder {
   void advance_window(const std::vector<TokenId>& newest);
   void shift_window(const Sequence& prefix, int n);
   void insert_window_ngrams(TokenId last, const std::vector<TokenId>& newest);
-  void insert_file_ngrams(const Sequence& prefix);
+  void insert_copied_ngrams(const Sequence& prefix);
+  std::vector<GuessSource> sources_of(const PoolNgram& ngram, const Sequence& prefix) const;
+  void find_sources(const Sequence& prefix, const TokenTree& tree);
   void insert_text_ngrams(std::span<const TokenId> text, std::size_t first_end, StepId born);
 
   LanguageModel& target_;  // owned by the engine
@@ -138,7 +146,8 @@ class LookaheadDecoder : public Decoder {
   // as in the published program: a guess may be longer than the number of tokens that may still be
   // emitted
   bool whole_guesses_;
-  std::shared_ptr<const EarlierTexts> texts_;  // of which only the file is used; null: none
+  std::shared_ptr<const EarlierTexts> texts_;  // null: there are none
+  bool copies_runs_;                           // the texts of earlier runs too, beside the file
   Verifier verifier_;
   ControlUse control_;
   PoolKnowledge* known_ = nullptr;  // if sizes are chosen
@@ -152,8 +161,9 @@ class LookaheadDecoder : public Decoder {
 
   NgramPool pool_;
   std::vector<std::vector<TokenId>> levels_;
-  std::vector<PoolNgram> guesses_;  // of the current step
-  int guess_depth_ = 0;             // length of the longest guess in the current step
+  std::vector<PoolNgram> guesses_;    // of the current step
+  std::vector<GuessSource> sources_;  // [rows of the current step], or empty without guesses
+  int guess_depth_ = 0;               // length of the longest guess in the current step
   bool window_sent_ = false;
   int newest_first_row_ = 0;  // the first of the rows whose picks form the next level
   int n_newest_ = 0;
@@ -163,6 +173,7 @@ class LookaheadDecoder : public Decoder {
   std::int64_t n_hits_ = 0;  // guesses of which at least one token was accepted
   std::int64_t n_hit_steps_ = 0;
   std::int64_t n_window_rows_ = 0;
+  std::int64_t n_from_earlier_ = 0, n_from_file_ = 0;  // accepted tokens
 };
 
 }  // namespace engine

@@ -14,10 +14,6 @@ namespace {
 constexpr int kMostTokens = 31;
 constexpr double kLeastRight = 0.02;
 
-std::span<const TokenId> last_of(std::span<const TokenId> tokens) {
-  return tokens.last(std::min(tokens.size(), kMaxMatch));
-}
-
 }  // namespace
 
 DecoderInfo SuffixOptions::describe() {
@@ -83,7 +79,7 @@ std::vector<SearchedText> SuffixDecoder::matches(const Sequence& prefix) const {
   std::vector<SearchedText> texts{{&own_, own_.repeated_suffix(), GuessSource::Kind::Text}};
   if (!texts_) return texts;
   const auto search = [&](const SuffixAutomaton& index, GuessSource::Kind kind) {
-    texts.push_back({&index, index.longest_suffix(last_of(prefix.tokens())), kind});
+    texts.push_back({&index, index.longest_suffix(searched_end(prefix.tokens())), kind});
   };
   if (copies_runs_) search(texts_->runs(), GuessSource::Kind::Earlier);
   if (const PoolFile* file = texts_->file()) search(file->index, GuessSource::Kind::File);

@@ -259,7 +259,7 @@ struct Committed {
 struct PoolNgram {
   TokenId first = 0;
   std::vector<TokenId> rest;
-  StepId born = 0;            // step that added it; -1: from the prompt; -2: from a file (--pool)
+  StepId born = 0;            // step that added it; -1: prompt; -2: a file (--pool); -3: an earlier run
   std::uint32_t n_hits = 0;   // steps in which at least one of its tokens was accepted
   std::uint32_t n_tries = 0;  // steps in which it was verified
 };

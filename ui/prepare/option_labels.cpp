@@ -20,6 +20,7 @@ constexpr OptionLabel kLabels[] = {
     {"", "bonus", "bonus token"},
     {"", "advance", "window shift"},
     {"", "merge", "shared rows"},
+    {"lookahead", "keep", "texts kept"},
     {"", "ranks", "devices"},
     {"", "preset", "paper settings"},
     {"", "block", "block length"},

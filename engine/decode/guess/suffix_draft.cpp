@@ -91,6 +91,10 @@ class Growth {
 
 }  // namespace
 
+std::span<const TokenId> searched_end(std::span<const TokenId> tokens) {
+  return tokens.last(std::min<std::size_t>(tokens.size(), 64));
+}
+
 std::vector<std::vector<TokenId>> paths_of(const SuffixDraft& draft) {
   std::vector<bool> is_leaf(draft.nodes.size(), true);
   for (const SuffixDraftNode& node : draft.nodes)

@@ -39,8 +39,8 @@ struct SuffixDraft {
 /// the first.
 std::vector<std::vector<TokenId>> paths_of(const SuffixDraft& draft);
 
-/// The longest suffix of a sequence that is searched in other texts.
-inline constexpr std::size_t kMaxMatch = 64;
+/// The end of a sequence that is searched in other texts: at most 64 tokens.
+std::span<const TokenId> searched_end(std::span<const TokenId> tokens);
 
 /// The draft with the highest score among those that continue the match or a shorter suffix of it.
 /// Empty if nothing followed them.

@@ -7,6 +7,7 @@
 #include "engine/decode/guess/earlier_texts.h"
 #include "engine/decode/guess/pool_choice.h"
 #include "engine/decode/lookahead.h"
+#include "engine/decode/registry.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
 
@@ -34,6 +35,11 @@ std::vector<E> all(const std::vector<Event>& events) {
     if (const auto* e = std::get_if<E>(&event)) found.push_back(*e);
   }
   return found;
+}
+
+std::vector<TokenId> joined(std::vector<TokenId> text, const std::vector<TokenId>& more) {
+  text.insert(text.end(), more.begin(), more.end());
+  return text;
 }
 
 int count(const TokenTree& tree, RowTag::Kind kind) {
@@ -105,6 +111,86 @@ TEST(Lookahead, a_file_adds_the_n_grams_that_followed_there) {
     EXPECT_GT(n_of_file, 0) << seed;
     EXPECT_GT(n_hits, 0) << seed;
   }
+}
+
+TEST(Lookahead, a_kept_text_gives_its_n_grams_to_the_next_run) {
+  std::int64_t n_hits = 0;
+  for (std::uint64_t seed = 0; seed < 20; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = 300, .context = 2, .seed = seed});
+    const std::vector<TokenId> prompt{1, 2};
+    Job job = dice(0, 1) ? lookahead(dice(1, 4), dice(2, 5), dice(1, 5)) : Job{.decoder = "lookahead"};
+    job.options["keep"] = "true";
+    job.sampling.temperature = seed % 2 ? 0.9f : 0;
+    const Outcome alone = run(model, prompt, job);
+    auto texts = std::make_shared<EarlierTexts>();
+    texts->add(7, joined(prompt, alone.tokens), prompt.size(), 1000);
+    job.texts = texts;
+    const Outcome again = run(model, prompt, job);
+    EXPECT_EQ(again.tokens, alone.tokens) << seed;
+    EXPECT_LT(again.n_steps, alone.n_steps) << seed;
+    n_hits += again.counts.at("copied_from_earlier");
+    bool has_born = false;
+    for (const PoolChanged& changed : all<PoolChanged>(again.events))
+      for (const PoolNgram& ngram : changed.added) has_born |= ngram.born == -3;
+    EXPECT_TRUE(has_born) << seed;
+    job.options["keep"] = "false";
+    EXPECT_EQ(run(model, prompt, job).n_steps, alone.n_steps) << seed;
+    // An earlier run with the same seed has used the same random numbers.
+    job.options["keep"] = "true";
+    job.sampling = {.temperature = 0.9f, .mode = Sampling::Mode::Rejection};
+    EXPECT_EQ(run(model, prompt, job).counts.at("copied_from_earlier"), 0) << seed;
+  }
+  EXPECT_GT(n_hits, 20 * 10);
+  EXPECT_EQ(parse_options("lookahead", {{"keep", "true"}})->n_kept_tokens(), 65'536);
+  EXPECT_EQ(parse_options("lookahead", {})->n_kept_tokens(), 0);
+  EXPECT_THROW(parse_options("lookahead", {{"keep", "true"}, {"ranks", "mpi"}}), Error);
+}
+
+TEST(Lookahead, every_guess_is_at_the_place_it_names) {
+  using Kind = GuessSource::Kind;
+  Dice dice(12);
+  int n_of_kind[5] = {};
+  for (int round = 0; round < 40; round++) {
+    ToyModel model({.vocab = 12, .context = 2, .seed = std::uint64_t(round)});
+    const auto prompt = dice.text(30, 12), earlier = dice.text(60, 12), file = dice.text(60, 12);
+    auto texts = std::make_shared<EarlierTexts>(std::make_shared<PoolFile>("pool.txt", file));
+    texts->add(6, earlier, 20, 1000);
+    Job job = round % 2 ? Job{.decoder = "lookahead"} : lookahead(3, 4, 6);
+    job.options["keep"] = "true";
+    job.texts = texts;
+    const Outcome found = run(model, prompt, job);
+    const std::vector<TokenId> own = joined(prompt, found.tokens);
+    int n_accepted[5] = {};
+    std::vector<GuessSource> sources;
+    for (const Event& event : found.events) {
+      if (const auto* drafted = std::get_if<Drafted>(&event)) {
+        sources = drafted->sources;
+        for (std::size_t row = 0; row < sources.size(); row++) {
+          const GuessSource& source = sources[row];
+          n_of_kind[static_cast<int>(source.kind)]++;
+          if (source.kind == Kind::None) continue;
+          ASSERT_EQ(drafted->tree.tag[row].kind, RowTag::Kind::Guess);
+          const auto& from = source.kind == Kind::Earlier ? earlier
+                             : source.kind == Kind::File  ? file
+                                                          : own;
+          ASSERT_EQ(from.at(static_cast<std::size_t>(source.pos)), drafted->tree.token[row]);
+          ASSERT_EQ(source.run, source.kind == Kind::Earlier ? 6U : 0U);
+          if (&from == &own) {
+            ASSERT_EQ(source.kind == Kind::Prompt, source.pos < 30);
+          }
+        }
+      } else if (const auto* verified = std::get_if<Verified>(&event)) {
+        for (std::size_t row = 0; row < sources.size(); row++)
+          n_accepted[static_cast<int>(sources[row].kind)] +=
+              verified->fate[row] == RowFate::Accepted;
+      }
+    }
+    EXPECT_EQ(found.counts.at("copied_from_earlier"), n_accepted[static_cast<int>(Kind::Earlier)]);
+    EXPECT_EQ(found.counts.at("copied_from_file"), n_accepted[static_cast<int>(Kind::File)]);
+  }
+  for (const Kind kind : {Kind::None, Kind::Prompt, Kind::Text, Kind::Earlier, Kind::File})
+    EXPECT_GT(n_of_kind[static_cast<int>(kind)], 0) << static_cast<int>(kind);
 }
 
 // Inactive columns keep their cells and active ones advance; each collected n-gram comes from one

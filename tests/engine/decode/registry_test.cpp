@@ -68,6 +68,7 @@ TEST(Registry, option_names_follow_the_command_line_contract) {
         {"prompt_pool", on_off},
         {"bonus", on_off},
         {"advance", {"one", "accepted"}},
+        {"keep", on_off},
         {"preset", {"paper"}}}},
       {"prompt-lookup",
        {{"max_ngram", any}, {"n_tokens", any}, {"variant", {"paper", "hf", "last"}}}},

@@ -142,8 +142,8 @@ void candidate_list(Context& context, const engine::RunRecord& run) {
 }
 
 // Returns the text that an n-gram of no step was read from.
-const char* text_of_born(engine::StepId born) {
-  return born == -2 ? "the file" : "the prompt";
+std::string text_of_born(const engine::RunRecord& run, engine::StepId born) {
+  return born == -3 ? "an earlier text" : born == -2 ? file_words(run) : "the prompt";
 }
 
 // Selects the window cells that an n-gram was read from, or its step if it was read from the text. A second click deselects them.
@@ -180,16 +180,15 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::PopFont();
   if (ImGui::IsItemHovered()) {
     if (entry.ngram.born >= 0) context.selection.hover({run.id(), entry.ngram.born, -1, -1});
-    tooltip(entry.ngram.born >= 0
-                ? fmt::format("Added at step {}. Click: select the window cells "
-                              "it was read from. Double click: show "
-                              "them in Trajectory.",
-                              entry.ngram.born)
-                : "Read from " + std::string(text_of_born(entry.ngram.born)) + ".");
+    tooltip(entry.ngram.born >= 0 ? fmt::format("Added at step {}. Click: select the window cells "
+                                                "it was read from. Double click: show "
+                                                "them in Trajectory.",
+                                                entry.ngram.born)
+                                  : "Read from " + text_of_born(run, entry.ngram.born) + ".");
   }
   ImGui::PopID();
   ImGui::TableNextColumn();
-  words(entry.ngram.born < 0 ? text_of_born(entry.ngram.born)
+  words(entry.ngram.born < 0 ? text_of_born(run, entry.ngram.born)
                              : fmt::format("step {}", entry.ngram.born),
         theme().dim);
   ImGui::TableNextColumn();
@@ -253,7 +252,7 @@ Found found_in_path(const Context& context,
   const engine::GuessSource* source = source_of(step, last);
   return {.step = step.begun.step,
           .text = std::move(text),
-          .source = source ? source_words(*source) : "",
+          .source = source ? source_words(*source, run) : "",
           .n_accepted = path.n_accepted,
           .n_proposed = static_cast<int>(path.rows.size())};
 }

@@ -34,6 +34,10 @@ Proposer proposer_of(const engine::RunRecord& run) {
   return engine::guesses_successors(run.started.decoder) ? Proposer::Successors : Proposer::Other;
 }
 
+std::string file_words(const engine::RunRecord& run) {
+  return run.started.pool.empty() ? "the file" : run.started.pool;
+}
+
 std::string row_origin(engine::RowTag tag, Proposer proposer) {
   using Kind = engine::RowTag::Kind;
   switch (tag.kind) {
@@ -58,7 +62,7 @@ std::string row_origin(engine::RowTag tag, Proposer proposer) {
 }
 
 std::string row_origin(const engine::RunRecord& run, const engine::StepRecord& step, int row) {
-  if (const engine::GuessSource* source = source_of(step, row)) return source_words(*source);
+  if (const engine::GuessSource* source = source_of(step, row)) return source_words(*source, run);
   return row_origin(step.drafted.tree.tag[row], proposer_of(run));
 }
 
@@ -69,7 +73,7 @@ const engine::GuessSource* source_of(const engine::StepRecord& step, int row) {
   return source.kind == engine::GuessSource::Kind::None ? nullptr : &source;
 }
 
-std::string source_words(const engine::GuessSource& source) {
+std::string source_words(const engine::GuessSource& source, const engine::RunRecord& run) {
   using Kind = engine::GuessSource::Kind;
   switch (source.kind) {
     case Kind::Prompt:
@@ -79,7 +83,7 @@ std::string source_words(const engine::GuessSource& source) {
     case Kind::Earlier:
       return fmt::format("copied from run {}, position {}", source.run, source.pos);
     case Kind::File:
-      return fmt::format("copied from the file, token {}", source.pos);
+      return fmt::format("copied from {}, token {}", file_words(run), source.pos);
     case Kind::None:
       break;
   }
