@@ -204,6 +204,69 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
   });
 }
 
+/// A time of a stage, at most ten seconds.
+CLI::Validator stage_ms(Low low) {
+  return real_number(0, 10'000, low);
+}
+
+void add_schedule(CLI::App& group, ScheduleOptions& o, Run& run) {
+  CLI::App* c = group.add_subcommand(
+      "schedule",
+      "What SEED's schedule gains, from the simulator: speed-up by acceptance and by number n of "
+      "branches, and how busy the models are (the paper's Figures 5 to 7). Needs no model");
+  CLI::Option* recording =
+      c->add_option(
+           "--recording", o.recording,
+           "trees of thoughts that seed decoded: simulates their thoughts and evaluations, "
+           "with the times that were recorded")
+          ->type_name("RUN.pdrun");
+  c->add_option("--draft-ms", o.draft_ms, "time of a draft (default: 30, or as recorded)")
+      ->check(stage_ms(Low::Included));
+  c->add_option("--verify-ms", o.verify_ms, "time of a verification (default: 10, or as recorded)")
+      ->check(stage_ms(Low::Excluded));
+  c->add_option("--step-ms", o.step_ms,
+                "time of a step of plain decoding (default: that of a verification)")
+      ->check(stage_ms(Low::Excluded));
+  const auto add_list = [c](const char* name, auto& values, const char* help) {
+    return c->add_option(name, values, help)
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("LIST");
+  };
+  add_list("--branches", o.branches,
+           "numbers n of sequences in progress, separated by commas (default: 1,2,3,4,5,6)")
+      ->transform(whole_number(1, 16));
+  c->add_option("--drafters", o.n_drafters, "drafts at the same time; 0: a draft model per branch")
+      ->transform(whole_number(0, 16))
+      ->capture_default_str();
+  std::vector<CLI::Option*> drawn{
+      add_list("--right", o.rights,
+               "probabilities that a drafted token is right if those before it were, separated by "
+               "commas (default: 0,0.2,0.4,0.6,0.8,1)")
+          ->check(real_number(0, 1)),
+      c->add_option("--depth", o.depth, "drafted tokens per round")
+          ->transform(whole_number(1, 64))
+          ->capture_default_str(),
+      c->add_option("--tokens", o.n_tokens, "tokens of a sequence")
+          ->transform(whole_number(1, 4096))
+          ->capture_default_str(),
+      c->add_option("--levels", o.n_levels,
+                    "levels of n sequences; a level begins when the previous one has ended")
+          ->transform(whole_number(1, 1000))
+          ->capture_default_str(),
+      c->add_option("--seed", o.seed, "seed of the drawn tokens")
+          ->transform(seed_number())
+          ->capture_default_str()};
+  for (CLI::Option* option : drawn) option->excludes(recording);
+  CLI::Option* json = c->add_flag("--json", o.json, kJsonHelp);
+  c->add_flag("--csv", o.csv, "print a table of comma-separated values")->excludes(json);
+  c->footer(
+      "Example: decoscope reason schedule --draft-ms 3 --verify-ms 10\n"
+      "         decoscope reason tot --decoder seed --count 2 --record tree.pdrun\n"
+      "         decoscope reason schedule --recording tree.pdrun");
+  c->callback([&o, &run] { run = [&o] { return reason_schedule(o); }; });
+}
+
 }  // namespace
 
 void add_reason(CLI::App& app, Parsed& p, Run& run) {
@@ -211,6 +274,7 @@ void add_reason(CLI::App& app, Parsed& p, Run& run) {
   group->require_subcommand(1);
   add_cot(*group, p.cot, run);
   add_tot(*group, p.tot, run);
+  add_schedule(*group, p.schedule, run);
 }
 
 }  // namespace app

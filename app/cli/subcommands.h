@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/cli/commands.h"
+#include "app/commands/reason/schedule.h"
 
 namespace app {
 
@@ -20,6 +21,7 @@ struct Parsed {
   ScoreOptions score;
   CotOptions cot;
   TotOptions tot;
+  ScheduleOptions schedule;
   TraceOptions trace;
   LessonOptions lesson;
   WindowCommandOptions window;

@@ -39,6 +39,16 @@ std::size_t level_size(std::span<const Text> texts, bool one_branch) {
   return n;
 }
 
+/// The texts in levels.
+std::vector<std::span<const Text>> levels_of(std::span<const Text> texts, bool one_branch) {
+  std::vector<std::span<const Text>> levels;
+  while (!texts.empty()) {
+    levels.push_back(texts.first(level_size(texts, one_branch)));
+    texts = texts.subspan(levels.back().size());
+  }
+  return levels;
+}
+
 ScriptedRequest request_of(const Schedule& recorded, const Text& text) {
   ScriptedRequest request{.n_tokens = 0, .emitted = {}};
   for (std::size_t i = 0; i < text.n; i++) {
@@ -155,12 +165,10 @@ SimulatedSchedule simulate_schedule(const Schedule& recorded, const SimulatedSta
   const auto policy = policy_named(stages.policy);
   SimulatedSchedule simulated{.schedule = untimed(recorded, texts, stages.n_branches)};
   std::size_t turn = 0;
-  for (auto rest = std::span(texts); !rest.empty();) {
-    const auto level = rest.first(level_size(rest, recorded.n_branches <= 1));
+  for (const auto level : levels_of(texts, recorded.n_branches <= 1)) {
     simulated.end +=
         run_level(recorded, level, stages, *policy, turn, simulated.end, simulated.schedule);
     for (const Text& text : level) turn += text.n;
-    rest = rest.subspan(level.size());
   }
   simulated.in_turn =
       static_cast<Nanoseconds>(simulated.schedule.turns.size()) * (stages.draft + stages.verify);
@@ -168,6 +176,16 @@ SimulatedSchedule simulate_schedule(const Schedule& recorded, const SimulatedSta
       speedup_bound(stages.n_branches, drafters_of(stages), static_cast<double>(stages.draft),
                     static_cast<double>(stages.verify));
   return simulated;
+}
+
+std::vector<std::vector<ScriptedRequest>> scripted_levels(const Schedule& recorded) {
+  const std::vector<Text> texts = texts_of(recorded);
+  std::vector<std::vector<ScriptedRequest>> levels;
+  for (const auto level : levels_of(texts, recorded.n_branches <= 1)) {
+    auto& requests = levels.emplace_back();
+    for (const Text& text : level) requests.push_back(request_of(recorded, text));
+  }
+  return levels;
 }
 
 }  // namespace engine

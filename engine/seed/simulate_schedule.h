@@ -5,7 +5,10 @@
 //            ones took several; prompts take no time; all branches have equal value
 #pragma once
 
+#include <vector>
+
 #include "engine/event/timeline/simulated_schedule.h"
+#include "engine/seed/rounds_simulator.h"
 
 namespace engine {
 
@@ -15,5 +18,9 @@ namespace engine {
 /// as one level.
 /// @throws ContractError  if `stages` has no branch, a duration of 0 or an unknown policy
 SimulatedSchedule simulate_schedule(const Schedule& recorded, const SimulatedStages& stages);
+
+/// The texts of a recorded schedule and the tokens of their rounds, in the levels that
+/// simulate_schedule() finds.
+std::vector<std::vector<ScriptedRequest>> scripted_levels(const Schedule& recorded);
 
 }  // namespace engine

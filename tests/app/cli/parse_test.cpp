@@ -11,6 +11,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/version.h"
+#include "app/commands/reason/schedule.h"
 #include "kernels/error.h"
 
 namespace {
@@ -60,6 +61,9 @@ int reason_cot(const CotOptions& options) {
 }
 int reason_tot(const TotOptions& options) {
   tot_options = options;
+  return 0;
+}
+int reason_schedule(const ScheduleOptions&) {
   return 0;
 }
 int lesson(const LessonOptions&) {

@@ -287,6 +287,60 @@ TEST_F(CliTot, a_recording_is_complete_and_holds_every_thought) {
   EXPECT_EQ(search["correct"], found["items"][0]["correct"]);
 }
 
+TEST_F(CliTot, a_recorded_schedule_gives_curves_by_stage) {
+  const std::string record = folder + "/seed.pdrun";
+  const json found = document(
+      "reason tot --count 1 --depth 2 --decoder seed --set k_config=1,1,1 --set overlap=always "
+      "--record " +
+      record);
+  const json rows = document("reason schedule --branches 1,3 --recording " + record)["rows"];
+  ASSERT_EQ(rows.size(), 4u);
+  for (std::size_t i = 0; i < rows.size(); i++) {
+    const json& row = rows[i];
+    EXPECT_EQ(row["stage"], i < 2 ? "thoughts" : "evaluations");
+    const json& cost = found["by_use"][i < 2 ? "thoughts" : "values"];
+    EXPECT_EQ(row["rounds"], cost["steps"]) << row;
+    EXPECT_NEAR(row["acceptance_rate"].get<double>(), cost["acceptance_rate"].get<double>(), 0.05);
+    EXPECT_GT(row["draft_ms"], 0) << row;
+    EXPECT_GT(row["verify_ms"], 0) << row;
+    if (row["branches"] == 1) {
+      EXPECT_DOUBLE_EQ(row["speedup"].get<double>(), 1);
+    } else {
+      EXPECT_GE(row["speedup"], 1) << row;
+      EXPECT_LE(row["speedup"], row["bound"].get<double>() * (1 + 1e-9)) << row;
+    }
+  }
+  const json same = document("reason schedule --draft-ms 4 --verify-ms 2 --recording " + record);
+  EXPECT_EQ(same["rows"][0]["draft_ms"], 4);
+  EXPECT_EQ(same["rows"][0]["step_ms"], 2);
+  const std::string plain = folder + "/ar.pdrun";
+  document("reason tot --count 1 --depth 1 --thoughts 1 --record " + plain);
+  expect_refused("reason schedule --recording " + plain, 3, {"ar.pdrun", "--decoder seed"});
+}
+
+TEST_F(CliTot, simulated_curves_are_printed_in_three_formats) {
+  const std::string ask = "reason schedule --right 0,1 --branches 1,2 --tokens 8 --levels 1";
+  const json rows = document(ask)["rows"];
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[3]["right"], 1);
+  EXPECT_EQ(rows[3]["acceptance_rate"], 1);
+  EXPECT_EQ(rows[3]["branches"], 2);
+  EXPECT_DOUBLE_EQ(rows[3]["speedup"].get<double>(), 160.0 / 90);
+  const Outcome csv = run(ask + " --csv");
+  ASSERT_EQ(csv.code, 0) << csv.err;
+  EXPECT_EQ(lines(csv.out), 5) << csv.out;
+  EXPECT_TRUE(csv.out.starts_with("stage,right,acceptance_rate,draft_ms,")) << csv.out;
+  EXPECT_NE(csv.out.find("\n,1.0,1.0,30.0,10.0,10.0,2,2,4,16,4.0,1.77"), std::string::npos)
+      << csv.out;
+  const Outcome text = run(ask);
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"a draft model per branch", "1.78x", "target busy", "drafters busy"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
+  expect_refused(ask + " --recording a.pdrun", 2, {"--recording"});
+  expect_refused("reason schedule --right 2", 2, {"--right", "2"});
+  expect_refused("reason schedule --verify-ms 0", 2, {"--verify-ms"});
+}
+
 TEST_F(CliTot, another_prompt_file_changes_the_prompts) {
   const std::string prompts = folder + "/prompts.jsonl";
   std::ofstream(prompts)

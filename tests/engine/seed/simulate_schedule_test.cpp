@@ -157,6 +157,19 @@ TEST(SimulateSchedule, a_level_waits_for_the_previous_level) {
   EXPECT_EQ(run(1)[3].may_draft, 0) << "a recording with one branch shows no levels";
 }
 
+TEST(SimulateSchedule, a_recorded_schedule_becomes_levels_of_texts) {
+  const std::vector<RecordedSequence> texts{{0, {3, 1}}, {0, {1}}, {40, {2, 2}}};
+  const auto levels = scripted_levels(schedule(2, texts));
+  ASSERT_EQ(levels.size(), 2u);
+  ASSERT_EQ(levels[0].size(), 2u);
+  EXPECT_EQ(levels[0][0].emitted, (std::vector<int>{3, 1}));
+  EXPECT_EQ(levels[0][0].n_tokens, 4);
+  ASSERT_EQ(levels[1].size(), 1u);
+  EXPECT_EQ(levels[1][0].n_tokens, 4);
+  EXPECT_EQ(scripted_levels(schedule(1, texts)).size(), 1u);
+  EXPECT_TRUE(scripted_levels({}).empty());
+}
+
 TEST(SimulateSchedule, the_requested_policy_is_used) {
   const Schedule recorded = schedule(3, {{0, {4, 4}}, {0, {4, 4}}, {0, {1, 1, 1, 1, 1, 1, 1, 1}}});
   const auto order = [&](const std::string& policy) {
