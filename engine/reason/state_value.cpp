@@ -96,7 +96,7 @@ class Continuations {
 std::optional<double> expected_score(LanguageModel& model,
                                      const Tokenizer& tokenizer,
                                      const StateEvaluation& evaluation) {
-  const auto written = find_score(evaluation.text);
+  const auto written = find_score(evaluation.text, evaluation.prompt.score);
   if (!written) return std::nullopt;
   const std::string before = evaluation.prompt.text + evaluation.text.substr(0, written->begin);
   std::vector<Tokens> texts;
@@ -157,7 +157,7 @@ ValueSource value_source(const std::string& name) {
 EvaluationPrompt evaluation_prompt(const TotPrompt& prompt,
                                    const Slots& slots,
                                    const Slots& thought) {
-  EvaluationPrompt filled{.text = fill_template(prompt.text, slots)};
+  EvaluationPrompt filled{.text = fill_template(prompt.text, slots), .score = prompt.score};
   std::size_t place = 0;
   for (const auto& [part, text] : thought) {
     const std::size_t at = prompt.text.rfind("{" + part + "}");
@@ -181,7 +181,7 @@ std::optional<double> state_value(ValueSource source,
     case ValueSource::Written:
       break;
   }
-  return read_score(evaluation.text);
+  return read_score(evaluation.text, evaluation.prompt.score);
 }
 
 }  // namespace engine

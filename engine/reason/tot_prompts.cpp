@@ -23,6 +23,12 @@ TotPrompt::Use use_named(const std::string& where, const std::string& name) {
               where + ": use: found '" + name + "', expected thought, value, kept or answer");
 }
 
+ScorePlace score_place(const std::string& where, const std::string& name) {
+  if (name == "first") return ScorePlace::First;
+  if (name == "last") return ScorePlace::Last;
+  throw Error(ErrorCode::BadInput, where + ": score: found '" + name + "', expected first or last");
+}
+
 bool is_word(std::string_view text) {
   const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0 || c == '_'; };
   return !text.empty() && std::ranges::all_of(text, is_letter);
@@ -68,6 +74,7 @@ std::vector<TotPrompt> read_tot_prompts(const std::string& path) {
     prompt.text = line.at("prompt").get<std::string>();
     prompt.stop_texts = line.value("stop", std::vector<std::string>());
     prompt.max_tokens = whole_field(line, "max_tokens", 1, 0, path);
+    prompt.score = score_place(path, line.value("score", "first"));
     prompts.push_back(std::move(prompt));
   });
   if (std::ranges::none_of(prompts, [](const auto& p) { return p.use == TotPrompt::Use::Thought; }))

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/data/arith/answers.h"
+
 namespace engine {
 
 /// The values that replace {name} in a template.
@@ -28,12 +30,13 @@ struct TotPrompt {
   std::string text;  // the template
   std::vector<std::string> stop_texts;
   int max_tokens = 100;
+  ScorePlace score = ScorePlace::First;  // Value: where the completion states the score
 };
 
 /// Reads templates.
 /// @param path  JSON lines {"use": thought|value|kept|answer, "part", "depth", "prompt", "stop",
-///              "max_tokens"}. depth and stop are optional; part is required for thought and kept
-///              only
+///              "max_tokens", "score": first|last}. depth, stop and score (of a value) are optional;
+///              part is required for thought and kept only
 /// @throws Error(BadInput)  "file:line: .." for a malformed line, or if there is no line for thoughts
 std::vector<TotPrompt> read_tot_prompts(const std::string& path);
 

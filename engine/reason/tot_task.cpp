@@ -248,7 +248,7 @@ const std::vector<TotTaskInfo>& tot_tasks() {
   static const std::vector<TotTaskInfo> tasks = {
       {"arith", "arith.jsonl", 4, 1},        {"blocks", "blocks.jsonl", 7, 2},
       {"write", "writing.jsonl", 2, 1},      {"gsm8k", "arith.jsonl", 4, 1},
-      {"blocksworld", "blocks.jsonl", 7, 1}, {"creative_writing", "writing.jsonl", 2, 1}};
+      {"blocksworld", "blocks.jsonl", 7, 1}, {"creative_writing", "creative_writing.jsonl", 2, 1}};
   return tasks;
 }
 

@@ -202,31 +202,67 @@ bool begins_range(std::string_view after) {
   return false;
 }
 
-}  // namespace
+constexpr std::string_view kScore = "score";
 
-std::optional<FoundScore> find_score(std::string_view text) {
-  const char* const first = text.data();
-  std::string small(text);
-  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  constexpr std::string_view kWord = "score";
-  const auto word = small.find(kWord);
-  text = trimmed(text.substr(word == std::string::npos ? 0 : word + kWord.size()));
-  if (word == std::string::npos && (text.empty() || !is_digit(text.front()))) return std::nullopt;
-  // Reads only the first line with a word: the reasons after it contain numbers too.
-  const auto first_word =
-      std::ranges::find_if(text, [](unsigned char c) { return std::isalnum(c) != 0; });
-  text = text.substr(0, text.find('\n', static_cast<std::size_t>(first_word - text.begin())));
+// The first number of a text, without the numbers of ranges.
+std::optional<FoundNumber> number_outside_ranges(std::string_view text) {
   auto found = number_from(text, 0);
   while (found && begins_range(text.substr(found->end))) {
     found = number_from(text, found->end);  // the upper end
     if (found) found = number_from(text, found->end);
   }
-  if (!found || found->value < 0 || found->value > 10) return std::nullopt;
-  return FoundScore{found->value, static_cast<std::size_t>(text.data() - first) + found->begin};
+  return found;
 }
 
-std::optional<double> read_score(std::string_view text) {
-  const auto score = find_score(text);
+// The text up to the end of its first line with a word: the reasons after it contain numbers too.
+std::string_view first_line(std::string_view text) {
+  const auto first_word =
+      std::ranges::find_if(text, [](unsigned char c) { return std::isalnum(c) != 0; });
+  return text.substr(0, text.find('\n', static_cast<std::size_t>(first_word - text.begin())));
+}
+
+std::optional<FoundNumber> first_score(std::string_view text, std::string_view small) {
+  const auto word = small.find(kScore);
+  std::string_view after =
+      trimmed(text.substr(word == std::string_view::npos ? 0 : word + kScore.size()));
+  if (word == std::string_view::npos && (after.empty() || !is_digit(after.front())))
+    return std::nullopt;
+  auto found = number_outside_ranges(first_line(after));
+  if (found) found->begin += static_cast<std::size_t>(after.data() - text.data());
+  return found;
+}
+
+std::optional<FoundNumber> last_score(std::string_view text, std::string_view small) {
+  const auto is_letter = [&](std::size_t i) {
+    return i < small.size() && std::isalpha(static_cast<unsigned char>(small[i])) != 0;
+  };
+  for (auto at = small.rfind(kScore); at != std::string_view::npos;
+       at = at == 0 ? at - 1 : small.rfind(kScore, at - 1)) {
+    const std::size_t end = at + kScore.size();
+    if ((at > 0 && is_letter(at - 1)) || is_letter(end)) continue;  // "scored"
+    auto found = number_outside_ranges(first_line(text.substr(end)));
+    // "the score is low, for 2 lines are wrong"
+    if (!found || text.substr(end, found->begin).find_first_of(".,;") != std::string_view::npos)
+      continue;
+    found->begin += end;
+    return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<FoundScore> find_score(std::string_view text, ScorePlace place) {
+  std::string small(text);
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto found =
+      place == ScorePlace::First ? first_score(text, small) : last_score(text, small);
+  if (!found || found->value < 0 || found->value > 10) return std::nullopt;
+  return FoundScore{found->value, found->begin};
+}
+
+std::optional<double> read_score(std::string_view text, ScorePlace place) {
+  const auto score = find_score(text, place);
   return score ? std::optional(score->value) : std::nullopt;
 }
 

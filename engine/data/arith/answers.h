@@ -40,12 +40,19 @@ struct FoundScore {
   double value = 0;       // 0 to 10
   std::size_t begin = 0;  // byte at which its number begins
 };
-/// The score of an evaluation: the first number after the first word "score", or the number at the
-/// beginning of a text without that word. Finds 8 in "8/10", "8 out of 10" and "from 1 to 10: 8".
+/// Where an evaluation states its score.
+enum class ScorePlace : std::uint8_t {
+  First,  ///< before the explanation
+  Last,   ///< after it, as the conclusion
+};
+/// The score of an evaluation. Finds 8 in "8/10", "8 out of 10" and "from 1 to 10: 8".
+///   First  the first number after the first word "score", or the number at the beginning of a text
+///          without that word
+///   Last   the first number after the last word "score" that has one in its line and its clause
 /// @return  nothing if there is no score, or it is outside 0..10
-std::optional<FoundScore> find_score(std::string_view text);
+std::optional<FoundScore> find_score(std::string_view text, ScorePlace place = ScorePlace::First);
 /// The value of find_score().
-std::optional<double> read_score(std::string_view text);
+std::optional<double> read_score(std::string_view text, ScorePlace place = ScorePlace::First);
 
 /// Correct if the score is above 5 for a good step, or 1 to 5 for a bad one.
 CheckResult check_score(std::string_view text, bool good);

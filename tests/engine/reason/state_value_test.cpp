@@ -68,6 +68,27 @@ TEST(StateValue, written_is_the_score_of_the_text) {
   EXPECT_FALSE(valued(ValueSource::Written, prompt(), " Fine."));
 }
 
+TEST(StateValue, a_score_after_its_explanation_is_the_last_one) {
+  EvaluationPrompt asked = prompt();
+  const std::string text = " A score of 10 needs 4 ends. Thus the coherency score is 6";
+  EXPECT_EQ(valued(ValueSource::Written, asked, text), 10);
+  asked.score = ScorePlace::Last;
+  EXPECT_EQ(valued(ValueSource::Written, asked, text), 6);
+  EXPECT_FALSE(valued(ValueSource::Written, asked, "1. There is a slip."));
+  // The mean over the scores that may follow the same text.
+  const auto expected = valued(ValueSource::Expected, asked, text);
+  ASSERT_TRUE(expected);
+  const std::string other = " A score of 10 needs 4 ends. Thus the coherency score is 2";
+  EXPECT_EQ(valued(ValueSource::Expected, asked, other), expected);
+  asked.score = ScorePlace::First;
+  EXPECT_NE(valued(ValueSource::Expected, asked, text), expected);
+  TotPrompt concluding;
+  concluding.text = "{plan}";
+  concluding.score = ScorePlace::Last;
+  EXPECT_EQ(evaluation_prompt(concluding, {{"plan", "a"}}, {{"plan", "a"}}).score,
+            ScorePlace::Last);
+}
+
 TEST(StateValue, expected_is_the_mean_over_the_scores) {
   double sum = 0, weighted = 0;
   for (int score = 1; score <= 10; score++) {

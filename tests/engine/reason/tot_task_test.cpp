@@ -1,6 +1,8 @@
 // Parsing of completions, slots of prompts, and checks of answers.
+#include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,6 +65,39 @@ TEST(Score, is_missing_without_a_number_from_0_to_10) {
     EXPECT_FALSE(read_score(text)) << text;
 }
 
+TEST(Score, a_conclusion_is_read_from_the_end) {
+  const std::pair<const char*, double> cases[] = {
+      {" Line 1 fits, lines 2 and 3 do not.\nThus the coherency score is 6", 6},
+      {"A score of 10 needs all 4 ends; 2 are missing.\nThus the coherency score is 4.", 4},
+      {"Thus the coherency score is 8. Line 2: another subject, not 1 of the 4.", 8},
+      {"Thus the coherency score is 8.\nThe score is good.", 8},
+      {"The score could be 7, but 2 ends are wrong: the score is 3 out of 10", 3},
+      {"He scored 9 points. Thus the coherency score is 2", 2},
+      {"On a scale from 1 to 10 the score is 5", 5},
+      {"The score from 1 to 10 is 7.5!", 7.5},
+      {"Thus the coherency score is 9\nOf 10 pages, 3 are empty.", 9},
+      {"**Coherency score:** 10", 10},
+      {"score 1", 1},
+      {"Score:\n0", 0},
+  };
+  for (const auto& [text, expected] : cases) {
+    const auto found = find_score(text, ScorePlace::Last);
+    ASSERT_TRUE(found) << text;
+    EXPECT_EQ(found->value, expected) << text;
+    EXPECT_EQ(std::strtod(text + found->begin, nullptr), expected) << text;
+  }
+}
+
+TEST(Score, a_conclusion_without_a_number_from_0_to_10_is_missing) {
+  for (const char* text :
+       {"", "7", "1. The passage is short.\n2. It ends well.", "Paragraphs 1 to 4 end well.",
+        "Thus the coherency score is", "Thus the coherency score is 15",
+        "The score is 4.\nThus the coherency score is -3",
+        "The score is low, for 2 lines are wrong.", "The score is from 1 to 10.",
+        "He scored 3 goals.", "The scoreboard shows 3."})
+    EXPECT_FALSE(read_score(text, ScorePlace::Last)) << text;
+}
+
 TEST(Score, must_exceed_five_exactly_for_right_steps) {
   EXPECT_TRUE(check_score("Score: 8\nThe sum is right.", true).correct);
   EXPECT_FALSE(check_score("Score: 8", false).correct);
@@ -101,18 +136,51 @@ TEST(TotPrompts, slots_of_bundled_prompts_are_all_known) {
   }
 }
 
-// SEED's evaluators write a score and an explanation, 128 tokens at most.
+// SEED's evaluators write a score and an explanation, 128 tokens at most. An explanation that comes before the score
+// may have several paragraphs.
 TEST(TotPrompts, evaluations_have_room_for_an_explanation) {
   for (const TotTaskInfo& info : tot_tasks()) {
     int n = 0;
     for (const TotPrompt& prompt : read_tot_prompts(kPrompts + info.prompts)) {
       if (prompt.use != TotPrompt::Use::Value) continue;
       EXPECT_EQ(prompt.max_tokens, 128) << info.name;
-      EXPECT_EQ(prompt.stop_texts, std::vector<std::string>{"\n\n"}) << info.name;
+      const bool concludes = info.name == "creative_writing";
+      EXPECT_EQ(prompt.score, concludes ? ScorePlace::Last : ScorePlace::First) << info.name;
+      EXPECT_EQ(prompt.stop_texts, std::vector<std::string>{concludes ? "\nTask:" : "\n\n"})
+          << info.name;
       n++;
     }
     EXPECT_GT(n, 0) << info.name;
   }
+}
+
+// The worked evaluations of these prompts are read like those of a model.
+TEST(TotPrompts, examples_of_writing_explain_and_then_score) {
+  const auto prompts = read_tot_prompts(kPrompts + tot_task_info("creative_writing").prompts);
+  const auto generated = read_tot_prompts(kPrompts + tot_task_info("write").prompts);
+  ASSERT_EQ(prompts.size(), generated.size());
+  const std::string analysis = "Analysis:";
+  int n_examples = 0;
+  for (std::size_t i = 0; i < prompts.size(); i++) {
+    const std::string& text = prompts[i].text;
+    if (prompts[i].use == TotPrompt::Use::Thought) {
+      EXPECT_EQ(text, generated[i].text);
+      continue;
+    }
+    EXPECT_TRUE(text.ends_with(analysis)) << text;
+    std::set<double> scores;
+    for (std::size_t at = text.find(analysis), end = 0;
+         (end = text.find("\nTask:", at)) != std::string::npos; at = text.find(analysis, end)) {
+      const std::string example = text.substr(at + analysis.size(), end - at - analysis.size());
+      const auto score = find_score(example, ScorePlace::Last);
+      ASSERT_TRUE(score) << example;
+      EXPECT_GT(score->begin, example.size() - 8) << "the score is at the end: " << example;
+      scores.insert(score->value);
+      n_examples++;
+    }
+    EXPECT_EQ(scores.size(), 2u) << "examples have different scores";
+  }
+  EXPECT_EQ(n_examples, 4);
 }
 
 TEST(TotPrompts, a_capital_slot_gives_a_capital_letter) {
@@ -138,6 +206,8 @@ TEST(TotPrompts, bad_prompts_are_refused_with_file_and_reason) {
               HasSubstr("no line with use \"thought\""));
   EXPECT_THAT(said(R"({"use": "thought", "part": "a", "prompt": "a", "max_tokens": 0})"),
               HasSubstr("max_tokens"));
+  EXPECT_THAT(said(R"({"use": "value", "prompt": "a", "max_tokens": 3, "score": "middle"})"),
+              HasSubstr("'middle', expected first or last"));
   EXPECT_THAT(said("{}\n"), HasSubstr(":1: "));
   EXPECT_THAT(refusal([] { read_tot_prompts("no/such/file"); }, ErrorCode::BadInput),
               HasSubstr("no/such/file"));
