@@ -54,6 +54,7 @@ nlohmann::json heads_json(const engine::HeadsFiles& files) {
     out["n_layers"] = c.n_layers;
   } else {
     out["gram"] = c.gram;
+    out["token_encoder"] = c.by_first_layer ? "first_layer" : "grams";
     out["residual"] = c.residual;
     out["own_embedding"] = c.own_embedding;
     out["sees_committed_grams"] = c.sees_committed_grams;
@@ -76,7 +77,9 @@ std::string heads_text(const engine::HeadsFiles& files) {
     rows.push_back({"output", fmt::format("the target's, {} tokens ranked", c.n_outputs())});
   if (c.kind == engine::HeadsKind::Chimera)
     rows.push_back(
-        {"encoder", fmt::format("{}-grams, {} attention heads, ff {}{}{}{}", c.gram,
+        {"encoder", fmt::format("{}, {} attention heads, ff {}{}{}{}",
+                                c.by_first_layer ? "the target's first layer"
+                                                 : fmt::format("{}-grams", c.gram),
                                 c.n_attention_heads, c.hidden_dim, c.residual ? ", residual" : "",
                                 c.own_embedding ? ", own embedding" : "",
                                 c.sees_committed_grams ? "" : ", states alone")});

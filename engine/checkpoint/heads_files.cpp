@@ -56,6 +56,14 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   if (first != "frozen" && first != "finetuned")
     fields.fail("first_layer", in_quotes(first), "frozen or finetuned");
   config.own_embedding = first == "finetuned";
+  const std::string encoder = fields.string("token_encoder").value_or("grams");
+  if (encoder != "grams" && encoder != "first_layer")
+    fields.fail("token_encoder", in_quotes(encoder), "grams or first_layer");
+  config.by_first_layer = encoder == "first_layer";
+  if (config.by_first_layer && config.gram != 1)
+    fields.fail("gram", std::to_string(config.gram), "1 beside token_encoder first_layer");
+  if (config.by_first_layer && config.own_embedding)
+    fields.fail("first_layer", in_quotes(first), "frozen beside token_encoder first_layer");
   // Heads whose config.json lacks this member were trained without committed k-grams.
   config.sees_committed_grams = fields.boolean("sees_committed_grams", false);
   config.hidden_dim = static_cast<int>(fields.integer("intermediate_size", 1, limits.hidden_dim));
@@ -222,7 +230,7 @@ std::int64_t HeadsConfig::n_params() const {
 }
 
 std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most) {
-  if (config.kind != HeadsKind::Chimera) return 0;
+  if (config.kind != HeadsKind::Chimera || config.by_first_layer) return 0;
   // In doubles, because an extreme scale may need more than 2^63 bytes.
   const double bytes = double{sizeof(float)} * config.gram * config.vocab_size * config.dim;
   return bytes <= static_cast<double>(most) ? static_cast<std::int64_t>(bytes) : 0;
@@ -242,8 +250,10 @@ std::vector<TensorSpec> tensors_of(const HeadsConfig& c) {
     return specs;
   }
   if (c.own_embedding) specs.push_back({"embed_tokens.weight", {vocab, dim}});
-  specs.push_back({"gram.0.weight", {dim, c.gram * dim}});
-  specs.push_back({"gram.1.weight", {dim, dim}});
+  if (!c.by_first_layer) {
+    specs.push_back({"gram.0.weight", {dim, c.gram * dim}});
+    specs.push_back({"gram.1.weight", {dim, dim}});
+  }
   specs.push_back({"encoder.input_layernorm.weight", {dim}});
   for (const char* part : {"q", "k", "v", "o"})
     specs.push_back({fmt::format("encoder.self_attn.{}_proj.weight", part), {dim, dim}});

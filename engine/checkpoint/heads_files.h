@@ -33,7 +33,9 @@ struct HeadsConfig {
   std::vector<TokenId> output_tokens;
   int n_layers = 1;  // Medusa: residual layers of each head
   // Chimera
-  int gram = 3;          // tokens encoded together, 1 to 5
+  int gram = 3;  // tokens encoded together, 1 to 5
+  // the target's first layer, frozen, encodes tokens in the place of k-grams; gram is then 1
+  bool by_first_layer = false;
   bool residual = true;  // heads read the target's hidden state beside the encoding
   // the heads have their own embedding; false: they use the target's
   bool own_embedding = false;

@@ -164,6 +164,7 @@ std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
         "  \"rms_norm_eps\": {},\n  \"rope_theta\": {:.1f},\n",
         c.gram, c.residual, c.own_embedding ? "finetuned" : "frozen", c.sees_committed_grams,
         c.hidden_dim, c.n_attention_heads, c.norm_eps, c.rope_theta);
+    if (c.by_first_layer) text += "  \"token_encoder\": \"first_layer\",\n";
     if (c.target_output)
       text += fmt::format("  \"head_intermediate_size\": {},\n", c.head_hidden_dim);
   }

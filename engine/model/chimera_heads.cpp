@@ -1,6 +1,7 @@
 // Chimera heads: two matrices encode k-grams of tokens, one transformer block reads the sequence's
 // hidden states and the encoded k-grams, and each head has an output matrix, or a small network
-// before the target's output matrix (docs/decoders/chimera.md).
+// before the target's output matrix (docs/decoders/chimera.md). Instead of the two matrices, the
+// target's first layer may encode the tokens (first_layer.h); "k-gram" then means such a token.
 //   cache   a paged KV cache of the committed sequence. It holds the hidden state of position 0,
 //           then for each position its hidden state and its k-gram (only hidden states if the heads
 //           see no committed k-grams). Drafted rows are staged and never enter it: after
@@ -23,6 +24,7 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/shared/target_output.h"
 #include "engine/model/draft_heads.h"
+#include "engine/model/first_layer.h"
 #include "engine/model/gram_cache.h"
 #include "engine/model/head_rows.h"
 #include "engine/model/kv_cache.h"
@@ -63,6 +65,7 @@ class PackedChimera final : public ChimeraHeads {
                 const HeadsConfig& config,
                 const TensorSource& tensors,
                 const Tensor& embedding,
+                std::unique_ptr<Model> first_layer,
                 const HeadsOptions& options);
   int n_heads() const override { return c_.n_heads; }
   int vocab_size() const override { return tokens_.n_tokens(); }
@@ -70,6 +73,8 @@ class PackedChimera final : public ChimeraHeads {
   std::unique_ptr<ChimeraSequence> make_sequence(std::shared_ptr<GramCache> cache) override;
 
   int dim() const { return c_.dim; }
+  /// The target's first layer; null: k-grams are encoded.
+  Model* token_encoder() { return first_layer_.get(); }
   /// The sequence whose draft is in the buffers; null: none.
   const ChimeraSequence* drafting() const { return drafting_; }
   void draft_for(const ChimeraSequence* sequence) { drafting_ = sequence; }
@@ -131,6 +136,7 @@ class PackedChimera final : public ChimeraHeads {
   HeadsConfig c_;
   kernels::DType dtype_;
   OutputTokens tokens_;
+  std::unique_ptr<Model> first_layer_;  // null: the matrices of k-grams are used
   Matrix embedding_, gram_out_;
   std::vector<Matrix> gram_in_;  // [gram] one per token of a k-gram
   /// [gram, vocab, dim] products of these matrices with every embedding; may be empty
@@ -163,6 +169,8 @@ class PackedSequence final : public ChimeraSequence {
   PackedSequence(PackedChimera& heads, std::shared_ptr<GramCache> grams)
       : heads_(heads),
         cache_(heads.make_cache()),
+        text_(heads.token_encoder() ? std::make_unique<EncodedText>(*heads.token_encoder())
+                                    : nullptr),
         grams_(grams ? std::move(grams) : std::make_shared<GramCache>(0)) {}
   int length() const override { return heads_.n_positions(*cache_); }
   void append(std::span<const float> hidden, std::span<const TokenId> grams) override;
@@ -178,7 +186,9 @@ class PackedSequence final : public ChimeraSequence {
     run_level(parent, grams);
     return heads_.ranked(static_cast<int>(parent.size()), k);
   }
+  // Encodings by the first layer depend on the text before a token, so none is kept.
   void fill_cache(std::span<const TokenId> grams) override {
+    if (text_) return;
     encoded(grams);
     counts_ = {};
   }
@@ -190,6 +200,7 @@ class PackedSequence final : public ChimeraSequence {
 
   PackedChimera& heads_;  // the loader owns them; they outlive their sequences
   std::unique_ptr<PagedCache> cache_;
+  std::unique_ptr<EncodedText> text_;  // null: k-grams are encoded
   std::shared_ptr<GramCache> grams_;
   GramCounts counts_;
   std::vector<float> last_;  // [dim] the last hidden state; empty if truncate() removed it
@@ -201,16 +212,14 @@ PackedChimera::PackedChimera(kernels::Device& device,
                              const HeadsConfig& config,
                              const TensorSource& tensors,
                              const Tensor& embedding,
+                             std::unique_ptr<Model> first_layer,
                              const HeadsOptions& options)
     : device_(device),
       ops_(device.ops()),
       c_(config),
       dtype_(options.dtype),
       tokens_(config, options.vocab_size),
-      embedding_(pack_matrix(device, embedding, options.dtype)),
-      gram_out_(pack_matrix(device, tensors.read("gram.1.weight"), options.dtype)),
-      gram_in_(
-          pack_side_by_side(device, tensors.read("gram.0.weight"), config.gram, options.dtype)),
+      first_layer_(std::move(first_layer)),
       block_(load_layer(device, encoder_of(config), tensors, "encoder.", options.dtype)),
       rope_(device, encoder_of(config).rope, config.head_dim(), options.max_seq_len),
       store_(std::make_shared<KvStore>(device,
@@ -225,6 +234,11 @@ PackedChimera::PackedChimera(kernels::Device& device,
       encoded_(device,
                static_cast<std::int64_t>(sizeof(float)) * kAppendRows * config.dim,
                "the k-grams of draft heads") {
+  if (!first_layer_) {
+    embedding_ = pack_matrix(device, embedding, options.dtype);
+    gram_out_ = pack_matrix(device, tensors.read("gram.1.weight"), options.dtype);
+    gram_in_ = pack_side_by_side(device, tensors.read("gram.0.weight"), config.gram, options.dtype);
+  }
   for (int k = 0; k < c_.n_heads; k++) {
     const std::string first = fmt::format("heads.{}{}.weight", k, c_.target_output ? ".0" : "");
     heads_.push_back(
@@ -498,7 +512,12 @@ void PackedSequence::append(std::span<const float> hidden, std::span<const Token
   const int begin = length();
   const std::size_t first = begin == 0 ? 1 : 0;  // the first position with a k-gram
   std::vector<float> of_grams;
-  if (heads_.sees_grams()) of_grams = encoded(grams.subspan(first * gram));
+  if (text_) {
+    of_grams = text_->append(grams);
+    of_grams.erase(of_grams.begin(), of_grams.begin() + static_cast<std::ptrdiff_t>(first * dim));
+  } else if (heads_.sees_grams()) {
+    of_grams = encoded(grams.subspan(first * gram));
+  }
   std::vector<float> rows;
   std::vector<int> pos;
   const auto add = [&](std::span<const float> from, std::size_t row, std::size_t at) {
@@ -517,6 +536,7 @@ void PackedSequence::append(std::span<const float> hidden, std::span<const Token
 void PackedSequence::truncate(int length) {
   if (length < this->length()) last_.clear();
   cache_->truncate(heads_.n_slots(length));
+  if (text_) text_->truncate(length);
 }
 
 void PackedSequence::begin_draft() {
@@ -524,6 +544,7 @@ void PackedSequence::begin_draft() {
   heads_.draft_for(this);
   parent_.clear();
   n_levels_ = 0;
+  if (text_) text_->begin_draft();
 }
 
 /// Encoded k-grams, from the k-gram cache if possible.
@@ -565,7 +586,8 @@ void PackedSequence::run_level(std::span<const int> parent, std::span<const Toke
   for (const int p : parent)
     ensure(p >= -1 && p < first, "level: a parent must be a row of an earlier level");
   parent_.insert(parent_.end(), parent.begin(), parent.end());
-  heads_.run(*cache_, parent_, first, encoded(grams), last_, n_levels_++);
+  const std::vector<float> rows = text_ ? text_->draft(parent, grams) : encoded(grams);
+  heads_.run(*cache_, parent_, first, rows, last_, n_levels_++);
 }
 
 }  // namespace
@@ -577,11 +599,18 @@ std::unique_ptr<ChimeraHeads> load_chimera(kernels::Device& device,
   ensure(files.config.kind == HeadsKind::Chimera, "load_chimera: the files hold other heads");
   const auto tensors = scaled(files.tensors, files.config, options.scale);
   const auto of_target = scaled(target.tensors, target.config, options.scale);
-  const Tensor embedding = files.config.own_embedding
-                               ? tensors->read("embed_tokens.weight")
-                               : of_target->read("model.embed_tokens.weight");
-  auto heads = std::make_unique<PackedChimera>(device, scaled(files.config, options.scale),
-                                               *tensors, embedding, options);
+  std::unique_ptr<Model> first_layer;
+  Tensor embedding;
+  if (files.config.by_first_layer)
+    first_layer = load_first_layer(
+        device, target,
+        {.dtype = options.dtype, .scale = options.scale, .max_seq_len = options.max_seq_len});
+  else
+    embedding = files.config.own_embedding ? tensors->read("embed_tokens.weight")
+                                           : of_target->read("model.embed_tokens.weight");
+  auto heads =
+      std::make_unique<PackedChimera>(device, scaled(files.config, options.scale), *tensors,
+                                      embedding, std::move(first_layer), options);
   tensors->check();
   of_target->check();
   return heads;

@@ -233,7 +233,10 @@ MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool wit
   if (config.target_output) n += output;
   const double read = config.target_output ? embedding : output;  // the largest matrix read at once
   const double largest = chimera && config.residual && !config.target_output ? 2 * read : read;
-  const double rows = config.sees_committed_grams ? 2 : 1;  // of the cache per position
+  // of the cache per position
+  const double rows = (config.sees_committed_grams ? 2 : 1) + (config.by_first_layer ? 1 : 0);
+  // The first layer's size is not known here. It is about that of the block.
+  if (config.by_first_layer) n += (4 * dim + 3.0 * config.hidden_dim) * dim;
   const double table = with_table ? static_cast<double>(gram_table_bytes(config)) : 0;
   return {.weights = size * n,
           .workspace = size * largest + table,

@@ -24,16 +24,21 @@ std::string description_of(const HeadsRecipe& recipe, const HeadsConfig& c) {
         c.base, c.n_heads, c.n_layers, c.n_layers == 1 ? "" : "s", output, size);
   }
   return fmt::format(
-      "Chimera heads for {}: {} of them over an encoder of {}-grams ({}) and one transformer block "
+      "Chimera heads for {}: {} of them over {} and one transformer block "
       "(width {}, feed-forward {}, {} heads). Their input is {}; each ends in {}; {}. The rows of "
       "the block attend "
       "to {} of the text.",
-      c.base, c.n_heads, c.gram,
-      recipe.finetune_first_layer ? "with its own embedding" : "on the target's embedding", c.dim,
-      c.hidden_dim, c.n_attention_heads,
+      c.base, c.n_heads,
+      c.by_first_layer ? "the target's first layer as the encoder of tokens"
+                       : fmt::format("an encoder of {}-grams ({})", c.gram,
+                                     recipe.finetune_first_layer ? "with its own embedding"
+                                                                 : "on the target's embedding"),
+      c.dim, c.hidden_dim, c.n_attention_heads,
       c.residual ? "the hidden state and the encoder's output" : "the encoder's output alone",
       output, size,
-      c.sees_committed_grams ? "the hidden states and the k-grams" : "the hidden states alone");
+      !c.sees_committed_grams ? "the hidden states alone"
+      : c.by_first_layer      ? "the hidden states and the encoded tokens"
+                              : "the hidden states and the k-grams");
 }
 
 std::string losses_list(const NamedFigures& losses) {

@@ -1,5 +1,6 @@
 // Chimera's heads. The encoding of a k-gram is W2 SiLU(W1 [e ..]), where e are the embeddings of
-// its tokens. A position before the text has the embedding zero. f is the output of the encoder
+// its tokens. A position before the text has the embedding zero. Instead, the target's first layer
+// may encode the tokens (engine/model/first_layer.h); it has no gradient. f is the output of the encoder
 // block at the row of a k-gram, without a final norm. Besides the heads' losses, a feature loss
 // trains f towards the target's hidden state at the same position.
 //
@@ -46,6 +47,7 @@ class ChimeraPass final : public HeadsPass {
   void guess(const TrainWeights& w);
   void forward(const TrainWeights& w);
   void encode(const TrainWeights& w);
+  void encode_by_first_layer();
   void join(int head);
   const void* head_input(const TrainWeights& w, int head);
   void backward_input(const TrainWeights& w, int head, float* gradient);
@@ -156,6 +158,7 @@ ChimeraPass::ChimeraPass(const TrainDevice& on,
     f_part_row_ = on.f32(n, kRowsOfHeads);
     on.upload(f_part_row_, f_part);
   }
+  if (c_.by_first_layer) return;
   gram_token_ = on.f32(grams, kGrams);
   gram_ = on.typed(grams * c_.dim, kGrams);
   if (!c_.own_embedding) return;
@@ -217,7 +220,7 @@ void ChimeraPass::read_grams() {
   grams_.clear();
   for (const ChimeraRows::Link& link : rows_.links)
     for (int back = c_.gram - 1; back >= 0; back--) grams_.push_back(rows_.token_of(link, back));
-  on_.upload(gram_token_, grams_);
+  if (!c_.by_first_layer) on_.upload(gram_token_, grams_);
 }
 
 void ChimeraPass::read(std::span<const HeadsText> texts, const HeadsLoss* loss) {
@@ -238,7 +241,32 @@ void ChimeraPass::read(std::span<const HeadsText> texts, const HeadsLoss* loss) 
   block_.prepare({rows_.pos, rows_.segments, rows_.views});
 }
 
+/// Encodes the k-grams of the texts, which are tokens here: each text is a chain, from which the chains of guesses branch off.
+void ChimeraPass::encode_by_first_layer() {
+  std::vector<TokenTree> trees;
+  std::vector<std::pair<std::size_t, int>> tree_row;  // of each link
+  for (std::size_t l = 0; l < rows_.links.size(); l++) {
+    const ChimeraRows::Link& link = rows_.links[l];
+    if (l == 0 || link.text != rows_.links[l - 1].text) {
+      TokenTree& tree = trees.emplace_back();
+      for (const TokenId token : link.text->tokens) tree.add(token, tree.n_rows() - 1, RowTag{});
+    }
+    // The token after the place is the text's own; the guesses of head 0 and of later heads follow it.
+    const int row = link.head == 0 ? link.end()
+                                   : trees.back().add(link.token, tree_row.back().second, RowTag{});
+    tree_row.emplace_back(trees.size() - 1, row);
+  }
+  const auto encoded = of_target_.first_layer->encode(trees);
+  std::vector<float> links;
+  for (const auto& [tree, row] : tree_row) {
+    const auto from = encoded[tree].begin() + std::ptrdiff_t{row} * c_.dim;
+    links.insert(links.end(), from, from + c_.dim);
+  }
+  on_.upload(encoded_, links);
+}
+
 void ChimeraPass::encode(const TrainWeights& w) {
+  if (c_.by_first_layer) return encode_by_first_layer();
   const float* embedding =
       c_.own_embedding ? w.masters + layout_.at("embed_tokens.weight") : of_target_.embedding;
   const int n = on_.padded(n_links());
@@ -347,6 +375,7 @@ void ChimeraPass::backward_encoder(const TrainWeights& w, float* gradient) {
   const auto& [device, ops, type] = on_;
   ops.convert(device, type, dx_.f32(), dx_rounded_.data(), std::int64_t{n_rows()} * c_.dim);
   block_.backward(w, layout_.encoder, kept_, dx_.f32(), dx_rounded_.data(), gradient);
+  if (c_.by_first_layer) return;
   const int n = on_.padded(n_links());
   copy(type, dx_rounded_, ids(link_row_), type, d_encoded_.data(), nullptr, c_.dim, n_links());
   on_.clear_rows(d_encoded_, n_links(), n, c_.dim);

@@ -140,8 +140,10 @@ HeadsMatrices::HeadsMatrices(const HeadsConfig& c, const HeadsLayout& layout) {
   }
   of_target = {0, c.n_outputs(), c.dim};
   if (medusa) return;
-  gram_in = {layout.at("gram.0.weight"), c.dim, c.gram * c.dim};
-  gram_out = {layout.at("gram.1.weight"), c.dim, c.dim};
+  if (!c.by_first_layer) {
+    gram_in = {layout.at("gram.0.weight"), c.dim, c.gram * c.dim};
+    gram_out = {layout.at("gram.1.weight"), c.dim, c.dim};
+  }
   encoder.emplace_back(encoder_of(c), layout.encoder);
 }
 
@@ -150,8 +152,9 @@ std::vector<kernels::TrainMatrix> HeadsMatrices::all() const {
   for (const auto& of_head : residual) all.insert(all.end(), of_head.begin(), of_head.end());
   all.insert(all.end(), first.begin(), first.end());
   all.insert(all.end(), second.begin(), second.end());
+  if (gram_in.n_out > 0) all.insert(all.end(), {gram_in, gram_out});
   for (const BlockMatrices& m : encoder)
-    all.insert(all.end(), {gram_in, gram_out, m.qkv, m.attn_out, m.gate_up, m.down});
+    all.insert(all.end(), {m.qkv, m.attn_out, m.gate_up, m.down});
   return all;
 }
 

@@ -59,7 +59,7 @@ struct HeadsMatrices {
   std::vector<kernels::TrainMatrix> output;                 // [head]; empty: the target's
   kernels::TrainMatrix of_target;                           // alone in an array
   std::vector<kernels::TrainMatrix> first, second;          // [head] Chimera, before of_target
-  kernels::TrainMatrix gram_in, gram_out;                   // Chimera
+  kernels::TrainMatrix gram_in, gram_out;                   // Chimera; of size 0 without k-grams
   std::vector<BlockMatrices> encoder;                       // Chimera: one
 };
 

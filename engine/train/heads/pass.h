@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/base/types.h"
+#include "engine/model/first_layer.h"
 #include "engine/train/core/train_device.h"
 #include "engine/train/heads/parameters.h"
 #include "engine/train/ops/bf16.h"
@@ -144,10 +145,11 @@ std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> tex
                                                   const HeadsConfig& config,
                                                   int max_rows);
 
-/// The target's matrices on the device, which stay constant.
+/// The target's parts that stay constant; matrices are on the device.
 struct TargetMatrices {
-  const float* embedding = nullptr;  // [vocab_size, dim], for heads without their own embedding
-  kernels::TrainWeights output;      // [n_outputs, dim], for heads without their own outputs
+  const float* embedding = nullptr;   // [vocab_size, dim], for heads without their own embedding
+  kernels::TrainWeights output;       // [n_outputs, dim], for heads without their own outputs
+  FirstLayer* first_layer = nullptr;  // for heads whose tokens it encodes
 };
 
 /// Makes the pass for a kind of heads. Allocates all its memory.

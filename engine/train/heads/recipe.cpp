@@ -10,9 +10,15 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 void read_chimera(RecipeFields& fields, HeadsRecipe& r) {
-  fields.read("gram", r.gram, 1, 5);
+  std::string encoder = "grams";
+  fields.read("token_encoder", encoder, {"grams", "first_layer"});
+  r.by_first_layer = encoder == "first_layer";
+  if (r.by_first_layer)
+    r.gram = 1;
+  else
+    fields.read("gram", r.gram, 1, 5);
   fields.read("residual", r.residual);
-  fields.read("finetune_first_layer", r.finetune_first_layer);
+  if (!r.by_first_layer) fields.read("finetune_first_layer", r.finetune_first_layer);
   fields.read("sees_committed_grams", r.sees_committed_grams);
   fields.read("hidden_dim", r.hidden_dim, 0, 32768);
   fields.read("attention_heads", r.attention_heads, 0, 128);
@@ -94,10 +100,13 @@ std::string to_json(const HeadsRecipe& r) {
   if (r.kind == HeadsKind::Medusa) {
     object["layers"] = r.layers;
   } else {
-    object.update({{"gram", r.gram},
-                   {"residual", r.residual},
-                   {"finetune_first_layer", r.finetune_first_layer},
-                   {"sees_committed_grams", r.sees_committed_grams},
+    if (r.by_first_layer)
+      object["token_encoder"] = "first_layer";
+    else
+      object["gram"] = r.gram;
+    object["residual"] = r.residual;
+    if (!r.by_first_layer) object["finetune_first_layer"] = r.finetune_first_layer;
+    object.update({{"sees_committed_grams", r.sees_committed_grams},
                    {"hidden_dim", r.hidden_dim},
                    {"attention_heads", r.attention_heads},
                    {"feature_weight", r.feature_weight},
@@ -140,6 +149,7 @@ HeadsConfig heads_config(const HeadsRecipe& r, const ModelConfig& target) {
   c.target_output = r.target_output;
   c.n_layers = r.layers;
   c.gram = r.gram;
+  c.by_first_layer = r.by_first_layer;
   c.residual = r.residual;
   c.own_embedding = r.finetune_first_layer;
   c.sees_committed_grams = r.sees_committed_grams;

@@ -27,7 +27,8 @@ struct HeadsRecipe {
   int output_tokens = 0;
   // Chimera
   int gram = 3;
-  bool residual = true;               // true: a head's input includes the hidden state
+  bool by_first_layer = false;  // "token_encoder": "first_layer", as in HeadsConfig; gram is 1
+  bool residual = true;         // true: a head's input includes the hidden state
   bool finetune_first_layer = false;  // train a copy of the target's embedding, too
   bool sees_committed_grams = true;   // false: chains attend only to hidden states of the text
   int hidden_dim = 0;                 // of the encoder; 0: the target's

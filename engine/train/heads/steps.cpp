@@ -33,8 +33,9 @@ HeadsSteps::HeadsSteps(const HeadsRunShape& shape, const TrainPlace& place, Trai
   pass_rows_ = static_cast<int>(std::max<std::int64_t>(
       weights_->on_cpu() ? kCpuPassRows : std::min(kDevicePassRows, of_a_step),
       shape.longest_rows));
-  const bool reads_target = config_.kind == HeadsKind::Chimera && !config_.own_embedding;
-  TargetMatrices target;
+  const bool reads_target =
+      config_.kind == HeadsKind::Chimera && !config_.own_embedding && !config_.by_first_layer;
+  TargetMatrices target{.first_layer = shape.first_layer};
   if (reads_target)
     target.embedding = weights_->constant(shape.embedding, "the target's embeddings");
   if (config_.target_output)

@@ -17,6 +17,7 @@ struct HeadsRunShape {
   const HeadsConfig& config;
   const std::vector<float>& embedding;  // [vocab_size, dim] the target's; read by Chimera
   const std::vector<float>& output;     // [n_outputs, dim] the target's; read with target_output
+  FirstLayer* first_layer = nullptr;    // the target's; read with by_first_layer
   int longest_rows = 0;                 // rows_of() of the longest text
   int batch_texts = 0;                  // maximum number of texts of a step
   int longest_places = 0;               // n_places(0) of such a text

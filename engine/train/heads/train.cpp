@@ -53,7 +53,10 @@ void read_target(const HeadsTarget& target,
   if (recipe.output_tokens > 0)
     config.output_tokens = frequent_tokens(data.texts, config.vocab_size, recipe.output_tokens);
   data.output = f32_of(output_rows(target.files, config.output_tokens));
-  if (config.kind == HeadsKind::Chimera)
+  if (config.by_first_layer)
+    data.first_layer = std::make_shared<FirstLayer>(
+        load_first_layer(target.model.device(), target.files, {.dtype = target.model.dtype()}));
+  else if (config.kind == HeadsKind::Chimera)
     data.embedding = f32_of(target.files.tensors->read("model.embed_tokens.weight"));
 }
 

@@ -134,7 +134,10 @@ HeadsRun::HeadsRun(const HeadsRecipe& recipe,
 }
 
 HeadsRunShape HeadsRun::shape() const {
-  HeadsRunShape shape{.config = config_, .embedding = data_.embedding, .output = data_.output};
+  HeadsRunShape shape{.config = config_,
+                      .embedding = data_.embedding,
+                      .output = data_.output,
+                      .first_layer = data_.first_layer.get()};
   shape.batch_texts = recipe_.batch_texts;
   for (const auto* texts : {&texts_, &probes_}) {
     for (const OwnOutput& text : *texts) {

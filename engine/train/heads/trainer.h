@@ -22,6 +22,7 @@ struct HeadsData {
   // the target's matrices in f32, as the heads read them: [n_outputs, dim], [vocab_size, dim]
   std::vector<float> output, embedding;
   std::vector<OwnOutput> texts, probes;
+  std::shared_ptr<FirstLayer> first_layer = nullptr;  // for heads whose tokens it encodes
 };
 
 /// Result of a run.

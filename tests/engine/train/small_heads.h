@@ -93,12 +93,13 @@ struct Heads {
   std::unique_ptr<PackedWeights> packed, of_target;
   std::unique_ptr<HeadsPass> pass;
 
-  explicit Heads(const HeadsConfig& c) : config(c) {
+  /// @param first_layer  of the target, for heads whose tokens it encodes
+  explicit Heads(const HeadsConfig& c, FirstLayer* first_layer = nullptr) : config(c) {
     parameters = initial_heads(c, output, embedding, 0.3f, 3);
     packed = pack_weights(parameters.data(), HeadsMatrices(c, layout).all(), Compute::F32);
     of_target = pack_weights(output.data(), {HeadsMatrices(c, layout).of_target}, Compute::F32);
-    pass = make_heads_pass(cpu.on(), config, {embedding.data(), {output.data(), of_target.get()}},
-                           256);
+    pass = make_heads_pass(cpu.on(), config,
+                           {embedding.data(), {output.data(), of_target.get()}, first_layer}, 256);
   }
   /// The weights as they are now.
   kernels::TrainWeights weights() const {
