@@ -11,7 +11,7 @@
 #   context   the same of 1 and 8 rows by context
 #   breakdown shares of a step's time by part (products, attention, ...) and of the threads' waiting, 1 and 8 rows; also of the smallest
 #             bundled model
-#   decoders  tokens per step and speed-up of each decoder on real prompts
+#   decoders  tokens per step, acceptance, speed-up and memory of each decoder on real prompts
 #   peers     llama.cpp's lookahead, lookup and speculative decoding beside ours, on prompts without a chat template
 # Files in OUT_DIR are kept, so the same command continues a stopped run. Settings: DECOSCOPE_SPEED_ROUNDS (7), DECOSCOPE_SPEED_PROMPTS (22 of
 # each set), DECOSCOPE_SPEED_TYPES ("Q4_0 Q4_1 Q8_0 BF16"), DECOSCOPE_SPEED_PARTS ("plain shapes rows context breakdown decoders peers").

@@ -187,12 +187,30 @@ def prompts_of(name, out):
     return path
 
 
+def acceptance(runs):
+    """Accepted tokens per proposed one, and per verified one, over all runs; empty without proposals."""
+    proposed, accepted, rejected = (sum(run["metrics"].get(name, 0) for run in runs) for name in ("proposed", "accepted", "rejected"))
+    if not proposed:
+        return {}
+    return {"acceptance_rate": round(accepted / proposed, 3), "accepted_of_judged": round(accepted / max(1, accepted + rejected), 3)}
+
+
+def memory(dtype, lane):
+    """Megabytes of a decoder after a prompt of 512 tokens and 96 new ones: all, and its parts."""
+    decoder, _, model = lane.partition("@")
+    found = ours("bench", "decode", "--model", model or "smollm2", *dtype, "--decoder", decoder, "--context", 512, "--max-tokens", 96,
+                 "--repeat", 1)
+    parts = {name: found[key] for name, key in (("weights", "weight_bytes"), ("draft", "draft_weight_bytes"), ("heads", "heads_weight_bytes"),
+                                                ("cache", "cache_bytes")) if key in found}
+    return {"memory_mb": round(sum(parts.values()) * 1e-6, 1), "memory_parts_mb": {name: round(n * 1e-6, 1) for name, n in parts.items()}}
+
+
 def lane_summary(found, lane):
-    """Tokens per step of a decoder; geometric mean and worst prompt of its speed-up, as timed and by the learned times of its rows."""
+    """Tokens per step of a decoder; acceptance; geometric mean and worst prompt of its speed-up, as timed and by the learned times of its rows."""
     runs = [run for run in found["results"] if run["lane"] == lane]
     summary = next(one for one in found["summary"] if one["lane"] == lane)
     row = {"decoder": lane, "n": len(runs), "identical": summary["identical"], "tokens_per_step": round(summary["tokens_per_step"], 3),
-           **mean_and_worst("timed", [run["speedup"] for run in runs])}
+           **acceptance(runs), **mean_and_worst("timed", [run["speedup"] for run in runs])}
     sized = [run["metrics"] for run in runs if "rows_expected_ms" in run["metrics"]]
     if sized:
         row.update(mean_and_worst("by_rows", [m["sized_tokens"] * m["plain_expected_ms"] / m["rows_expected_ms"] for m in sized]))
@@ -205,7 +223,7 @@ def mean_and_worst(name, speedups):
 
 
 def decoders(out):
-    """Speed-up of each decoder with its defaults on real prompts, in the type of the file as shipped and in bf16."""
+    """Speed-up, acceptance and memory of each decoder with its defaults on real prompts, in the type of the file as shipped and in bf16."""
     if "DECOSCOPE_DATA" not in os.environ:
         print("measure: DECOSCOPE_DATA is not set: no decoders are measured on real prompts", file=sys.stderr)
         return []
@@ -214,12 +232,13 @@ def decoders(out):
         [name for name, part in TRAINED.items() if (MODELS / part).is_dir()]))
     table = []
     for dtype in ([], ["--dtype", "bf16"]):
+        memories = {lane: memory(dtype, lane) for lane in lanes.split(",")}
         for name in ("mt_bench", "gsm8k", "humaneval"):
             prompts = prompts_of(name, out)
             found, stolen = quiet(lambda d=dtype, p=prompts: ours("compare", "--model", "smollm2", *d, "--decoders", lanes,
                                                                  "--max-tokens", 96, "--prompt-file", p))
             row = {"set": name, "dtype": "bf16" if dtype else "as stored", "stolen": round(stolen, 4),
-                   "lanes": [lane_summary(found, lane) for lane in lanes.split(",")]}
+                   "lanes": [{**lane_summary(found, lane), **memories[lane]} for lane in lanes.split(",")]}
             print(row, file=sys.stderr)
             table.append({**row, "compare": found})
     return table

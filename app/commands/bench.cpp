@@ -394,6 +394,24 @@ DecodeRuns decode_runs(const engine::RunModels& models,
   return runs;
 }
 
+/// Bytes of keys and values for all positions of a run: of target, draft model and heads.
+std::int64_t cache_bytes(const engine::RunModels& models,
+                         const engine::LoadedHeads* heads,
+                         std::size_t n_positions) {
+  double a_position = 0;
+  const auto add = [&](const engine::Model& model) {
+    a_position += engine::cache_bytes_per_token(model.config(), model.cache_type());
+  };
+  add(*models.target.model);
+  if (models.draft) add(*models.draft->model);
+  if (heads)
+    a_position +=
+        engine::memory_plan(engine::scaled(heads->files.config, models.target.model->scale()),
+                            models.target.model->dtype())
+            .cache_per_token;
+  return std::llround(a_position * static_cast<double>(n_positions));
+}
+
 json decode_document(const engine::RunModels& models,
                      const BenchOptions& options,
                      const DecodeRuns& runs) {
@@ -421,8 +439,13 @@ json decode_document(const engine::RunModels& models,
     out["draft"] = models.draft->model->name();
     out["draft_weight_bytes"] = models.draft->model->weight_bytes();
   }
-  if (const engine::LoadedHeads* heads = models.heads_of(options.decoder))
+  const engine::LoadedHeads* heads = models.heads_of(options.decoder);
+  if (heads) {
     out["heads"] = heads->files.name;
+    out["heads_weight_bytes"] = heads->heads->weight_bytes();
+  }
+  out["cache_bytes"] =
+      cache_bytes(models, heads, static_cast<std::size_t>(options.context) + runs.n_tokens);
   return out;
 }
 

@@ -69,6 +69,7 @@ class PackedChimera final : public ChimeraHeads {
                 const HeadsOptions& options);
   int n_heads() const override { return c_.n_heads; }
   int vocab_size() const override { return tokens_.n_tokens(); }
+  std::int64_t weight_bytes() const override;
   int gram() const override { return c_.gram; }
   std::unique_ptr<ChimeraSequence> make_sequence(std::shared_ptr<GramCache> cache) override;
 
@@ -251,6 +252,21 @@ PackedChimera::PackedChimera(kernels::Device& device,
     shared_ = pack_matrix(device, tensors.read(kTargetOutput),
                           options.guess_type.value_or(options.dtype));
   make_table(options.max_table_bytes);
+}
+
+std::int64_t PackedChimera::weight_bytes() const {
+  auto n = static_cast<std::int64_t>(table_.size() * sizeof(float));
+  if (first_layer_) n += first_layer_->weight_bytes();
+  const auto add = [&](const std::vector<Matrix>& matrices) {
+    for (const Matrix& matrix : matrices) n += matrix.memory.bytes();
+  };
+  for (const Matrix* matrix :
+       {&embedding_, &gram_out_, &block_.qkv, &block_.out, &block_.gate_up, &block_.down, &shared_})
+    n += matrix->memory.bytes();
+  add(gram_in_);
+  add(second_);
+  for (const std::vector<Matrix>& head : heads_) add(head);
+  return n;
 }
 
 // Matrix products are batch-invariant, so a value from the table has the same bits as the product

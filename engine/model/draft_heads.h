@@ -24,6 +24,8 @@ class DraftHeads {
   virtual int n_heads() const = 0;
   /// The vocabulary size, which is the target's.
   virtual int vocab_size() const = 0;
+  /// Bytes of packed matrices, copies of the target's included, and of tables.
+  virtual std::int64_t weight_bytes() const { return 0; }
 };
 
 /// Medusa heads (Cai et al. 2024): every head reads only the last hidden state.

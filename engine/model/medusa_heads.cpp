@@ -33,6 +33,14 @@ class PackedMedusa final : public MedusaHeads {
                const HeadsOptions& options);
   int n_heads() const override { return c_.n_heads; }
   int vocab_size() const override { return tokens_.n_tokens(); }
+  std::int64_t weight_bytes() const override {
+    std::int64_t n = shared_.memory.bytes();
+    for (const Head& head : heads_) {
+      n += head.output.memory.bytes();
+      for (const ResidualLayer& layer : head.layers) n += layer.linear.memory.bytes();
+    }
+    return n;
+  }
   std::vector<float> logits(std::span<const float> hidden, int n_heads) override;
   std::vector<RankedTokens> ranked(std::span<const float> hidden, int n_heads, int k) override;
 

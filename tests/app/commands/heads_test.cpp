@@ -189,6 +189,22 @@ TEST_F(CliHeads, bench_decode_measures_with_heads) {
                             " --context 8 --max-tokens 6 --repeat 1 --json");
   EXPECT_EQ(out["heads"], "my-medusa");
   EXPECT_EQ(out["tokens"], 6);
+  // matrices are packed in the type of their file; padding adds little
+  const json info = document("model info " + folder + "/my-medusa --json");
+  const auto bytes = info["weight_bytes"].get<double>();
+  EXPECT_NEAR(out["heads_weight_bytes"].get<double>(), bytes, 0.1 * bytes);
+  const json plain = document("bench decode --context 8 --max-tokens 6 --repeat 1 --json");
+  EXPECT_FALSE(plain.contains("heads_weight_bytes"));
+  EXPECT_EQ(out["cache_bytes"], plain["cache_bytes"]) << "Medusa's heads keep no cache";
+  const json step = document("bench step --rows 1 --context 8 --repeat 1 --json");
+  EXPECT_EQ(plain["cache_bytes"], 14 * step["cache_bytes_per_token"].get<int>());
+  const json chimera = document("bench decode --decoder chimera --heads " + heads("chimera") +
+                                " --context 8 --max-tokens 6 --repeat 1 --json");
+  EXPECT_GT(chimera["heads_weight_bytes"], 0);
+  EXPECT_GT(chimera["cache_bytes"], plain["cache_bytes"]);
+  const json drafted =
+      document("bench decode --decoder speculative --context 8 --max-tokens 6 --repeat 1 --json");
+  EXPECT_GT(drafted["cache_bytes"], plain["cache_bytes"]);
 }
 
 }  // namespace

@@ -283,7 +283,7 @@ TEST_F(CliJson, tokens_per_second_have_a_spread) {
                             "context": "integer", "tokens": "integer",
                             "tokens_per_second": "number", "min": "number", "max": "number",
                             "n": "integer", "prefill_ms": "number", "prompts": "null",
-                            "peak_rss_bytes": "integer",
+                            "peak_rss_bytes": "integer", "cache_bytes": "integer",
                             "weight_bytes": "integer"})"),
                           {{"machine", kMachine}})),
             "");
