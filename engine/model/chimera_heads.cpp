@@ -24,7 +24,7 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/shared/target_output.h"
 #include "engine/model/draft_heads.h"
-#include "engine/model/first_layer.h"
+#include "engine/model/encode/first_layer.h"
 #include "engine/model/gram_cache.h"
 #include "engine/model/head_rows.h"
 #include "engine/model/kv_cache.h"

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/data/arith/answers.h"
 #include "engine/data/real_set.h"
 #include "engine/data/text.h"
 

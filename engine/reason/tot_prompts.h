@@ -2,15 +2,16 @@
 // Another model can have other prompts.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/data/arith/answers.h"
-
 namespace engine {
+
+enum class ScorePlace : std::uint8_t;  // engine/data/arith/answers.h
 
 /// The values that replace {name} in a template.
 using Slots = std::map<std::string, std::string>;
@@ -30,7 +31,7 @@ struct TotPrompt {
   std::string text;  // the template
   std::vector<std::string> stop_texts;
   int max_tokens = 100;
-  ScorePlace score = ScorePlace::First;  // Value: where the completion states the score
+  ScorePlace score = {};  // Value: where the completion states the score, by default first
 };
 
 /// Reads templates.

@@ -21,7 +21,7 @@ int right_tokens(Random& rng, const ChainTexts& texts) {
   return n;
 }
 
-/// Runs of a search by what they write.
+/// The runs of all searches, by stage.
 struct StageRuns {
   std::vector<RunId> thoughts, evaluations;
 };

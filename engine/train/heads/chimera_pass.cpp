@@ -1,6 +1,6 @@
 // Chimera's heads. The encoding of a k-gram is W2 SiLU(W1 [e ..]), where e are the embeddings of
 // its tokens. A position before the text has the embedding zero. Instead, the target's first layer
-// may encode the tokens (engine/model/first_layer.h); it has no gradient. f is the output of the encoder
+// may encode the tokens (engine/model/encode/first_layer.h); it has no gradient. f is the output of the encoder
 // block at the row of a k-gram, without a final norm. Besides the heads' losses, a feature loss
 // trains f towards the target's hidden state at the same position.
 //

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "engine/base/types.h"
-#include "engine/model/first_layer.h"
+#include "engine/model/encode/first_layer.h"
 #include "engine/train/core/train_device.h"
 #include "engine/train/heads/parameters.h"
 #include "engine/train/ops/bf16.h"

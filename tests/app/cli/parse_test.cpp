@@ -232,6 +232,7 @@ const std::vector<std::vector<std::string>> kCommands = {{},
                                                          {"model", "score"},
                                                          {"reason", "cot"},
                                                          {"reason", "tot"},
+                                                         {"reason", "schedule"},
                                                          {"lesson", "check"},
                                                          {"trace", "info"},
                                                          {"trace", "convert"}};

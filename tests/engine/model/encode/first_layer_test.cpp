@@ -10,7 +10,7 @@
 
 #include "engine/checkpoint/heads_files.h"
 #include "engine/model/draft_heads.h"
-#include "engine/model/first_layer.h"
+#include "engine/model/encode/first_layer.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/files.h"
 #include "tests/support/models/lane.h"

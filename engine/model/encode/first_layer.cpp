@@ -1,4 +1,4 @@
-#include "engine/model/first_layer.h"
+#include "engine/model/encode/first_layer.h"
 
 #include <algorithm>
 #include <numeric>
