@@ -16,6 +16,7 @@
 #include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/states.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
 
@@ -30,23 +31,8 @@ constexpr ImGuiWindowFlags kStill = ImGuiWindowFlags_NoMove | ImGuiWindowFlags_N
 // Frames until the size of a panel's new content is known.
 constexpr int kScrollFrames = 3;
 
-struct Box {
-  ImVec2 min, max;
-  float wide() const { return max.x - min.x; }
-  float high() const { return max.y - min.y; }
-};
-
-// Returns the part of an area that a projector with 16:9 shows, without a margin that screens may cut off.
-Box safe_area(const Box& area) {
-  constexpr float kMargin = 0.035f;
-  const float wide = std::min(area.wide(), area.high() * 16 / 9), high = wide * 9 / 16;
-  const ImVec2 middle{(area.min.x + area.max.x) / 2, (area.min.y + area.max.y) / 2};
-  const float x = wide * (0.5f - kMargin), y = high * (0.5f - kMargin);
-  return {{middle.x - x, middle.y - y}, {middle.x + x, middle.y + y}};
-}
-
 // Begins a window that looks like a card; ImGui::End() ends it.
-bool begin_still(const char* name, const Box& box, ImVec2 padding, ImGuiWindowFlags flags) {
+bool begin_still(const char* name, const Area& box, ImVec2 padding, ImGuiWindowFlags flags) {
   ImGui::SetNextWindowPos(box.min);
   ImGui::SetNextWindowSize({std::max(px(40), box.wide()), std::max(px(40), box.high())});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, padding);
@@ -268,11 +254,8 @@ void Shell::draw_lesson_panel(Context& c, const char* id, ImVec2 min, ImVec2 max
 }
 
 void Shell::draw_lesson_screen(float top, float bottom) {
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  Box area{{main->Pos.x, top}, {main->Pos.x + main->Size.x, bottom}};
-  if (presents_)
-    area = safe_area(area);
-  else
+  Area area{{frame_area().min.x, top}, {frame_area().max.x, bottom}};
+  if (!presents_)
     area = {{area.min.x + px(8), area.min.y + px(8)}, {area.max.x - px(8), area.max.y - px(4)}};
   if (!lesson_) {
     const float wide = std::min(area.wide(), px(820)), x = (area.min.x + area.max.x - wide) / 2;

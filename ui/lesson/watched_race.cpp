@@ -7,6 +7,7 @@
 #include "ui/prepare/time/run_times.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/sheet.h"
 
@@ -71,7 +72,7 @@ float Shell::draw_caption(const Context& c, float bottom) {
   const double pace = c.end() / kPlaySeconds;
   const double at = std::max(playhead_.at, (clock_ - watched_since_) * pace);
   // A narrow window has room for the caption alone.
-  const bool is_narrow = ImGui::GetMainViewport()->Size.x < px(1060);
+  const bool is_narrow = frame_area().wide() < px(1060);
   const float top = begin_sentence_bar("##caption", bottom, caption_at(captions_shown_, at),
                                        is_narrow ? 0 : px(234));
   if (!is_narrow) words("press any key to take over", theme().dim);

@@ -7,9 +7,6 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
-#include "engine/event/recording/training_history.h"
-#include "ui/files/exporting.h"
-#include "ui/files/opening.h"
 #include "ui/lesson/lesson_card.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/status.h"
@@ -20,6 +17,7 @@
 #include "ui/shell/shell.h"
 #include "ui/shell/states.h"
 #include "ui/shell/welcome.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
 
@@ -106,7 +104,7 @@ void underline_tab(const ImGuiDockNode* node) {
 constexpr float kNarrowBar = 1060, kNarrowerBar = 900, kNarrowestBar = 760;
 
 bool bar_is_below(float width) {
-  return ImGui::GetMainViewport()->Size.x < px(width);
+  return frame_area().wide() < px(width);
 }
 
 bool is_narrow() {
@@ -121,6 +119,13 @@ void stop_gliding_tabs() {
   }
 }
 
+// Names the button that lists the tabs of a place; Dear ImGui's own words are about moving them.
+void name_list_of_tabs() {
+  static constexpr ImGuiLocEntry kWords[] = {
+      {ImGuiLocKey_DockingDragToUndockOrMoveNode, "all tabs of this place"}};
+  ImGui::LocalizeRegisterEntries(kWords, 1);
+}
+
 // Returns the scale at which the window is drawn: the user's, or the largest at which a small window has room for kLeastSize.
 float scale_within(ImVec2 size, float wanted) {
   const float fits = std::min(size.x / kLeastWidth, size.y / kLeastHeight);
@@ -131,6 +136,13 @@ float scale_within(ImVec2 size, float wanted) {
 bool has_controls_inside(const ImGuiWindow* window) {
   const ImGuiDockNode* node = window->DockNode;
   return node && node->TabBar && node->TabBar->WidthAllTabs + px(54) > node->Size.x;
+}
+
+// Returns true if the tabs of the panel's place need more room than it has. A button before them then lists their names.
+bool lists_tabs(const ImGuiWindow* window) {
+  const ImGuiTabBar* bar = window && window->DockNode ? window->DockNode->TabBar : nullptr;
+  return bar && bar->Tabs.Size > 1 &&
+         bar->WidthAllTabsIdeal > window->DockNode->Size.x - 2 * px(kHeadPadding);
 }
 
 // Draws a panel's controls at the right end of its head, which belongs to the dock node's host window.
@@ -180,9 +192,12 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
 void Shell::draw(double seconds) {
   const auto begun = std::chrono::steady_clock::now();
   if (!layout_to_load_.empty()) load_layout(std::exchange(layout_to_load_, ""));
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  const float scale = scale_within(main->Size, static_cast<float>(settings_.scale_percent) / 100 *
-                                                   (presents_ ? kPresenting : 1));
+  const Area window = whole_window();
+  set_frame_area(presents_ ? safe_area(window) : window);
+  const Area area = frame_area();
+  const float scale = scale_within(area.size(), static_cast<float>(settings_.scale_percent) / 100 *
+                                                    (presents_ ? kPresenting : 1));
+  if (style_is_stale_) name_list_of_tabs();
   if (style_is_stale_ || scale != px(1)) apply_theme(settings_.theme, scale);
   style_is_stale_ = false;
   follow_units();
@@ -204,15 +219,13 @@ void Shell::draw(double seconds) {
   follow_watched_race(c);
   follow_tour(c);
   playhead_.advance(play_seconds, c.end());
-  ImGui::GetBackgroundDrawList()->AddRectFilled(
-      main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
+  ImGui::GetBackgroundDrawList()->AddRectFilled(window.min, window.max, colour(theme().ground));
   if (!lectures()) draw_top_bar(c);
   const float bars = draw_exporting_bar(
-      draw_saving_bar(draw_reading_bar(c, main->Pos.y + (lectures() ? 0 : px(kTopBar)))));
+      draw_saving_bar(draw_reading_bar(c, area.min.y + (lectures() ? 0 : px(kTopBar)))));
   const float reports = draw_damage_bar(draw_restore_bar(draw_late_bar(bars)));
   const float top = draw_failure_bar(c, draw_saved_bar(reports));
-  const float bottom =
-      draw_tour(draw_caption(c, main->Pos.y + main->Size.y - (lectures() ? 0 : px(kStatusBar))));
+  const float bottom = draw_tour(draw_caption(c, area.max.y - (lectures() ? 0 : px(kStatusBar))));
   if (screen_ == Screen::Lesson)
     draw_lesson_screen(top, bottom);
   else
@@ -297,8 +310,8 @@ void Shell::draw_model_chip(Context& c) {
   ImGui::BeginGroup();
   ImGui::AlignTextToFramePadding();
   ImGui::PushFont(fonts().bold, kTextSize);
-  const float room = ImGui::GetMainViewport()->Size.x - bar_end_ - px(28) - controls_width_ -
-                     ImGui::GetCursorScreenPos().x;
+  const float room =
+      frame_area().max.x - bar_end_ - px(28) - controls_width_ - ImGui::GetCursorScreenPos().x;
   const std::string shown = elided(model->name, std::max(px(60), room));
   words(shown, theme().bright);
   chip_names_model_ = shown == model->name;
@@ -312,7 +325,7 @@ void Shell::draw_model_chip(Context& c) {
                   model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,
                   model->dtype, model->device, model->n_threads);
   // A narrow window omits these words to leave room for the state; the tooltip always has them.
-  if (ImGui::GetMainViewport()->Size.x > px(1480)) {
+  if (frame_area().wide() > px(1480)) {
     ImGui::SameLine(0, px(6));
     words(how, theme().dim);
   }
@@ -388,7 +401,7 @@ void Shell::draw_state(Context& c) {
       status.share = static_cast<double>(set->n_begun) / static_cast<double>(set->n_races);
   }
   // The text ends before the buttons at the right end of the bar.
-  const float end = ImGui::GetMainViewport()->Size.x - bar_end_ - px(20);
+  const float end = frame_area().wide() - bar_end_ - px(20);
   const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
   const auto is_full = [end] { return ImGui::GetCursorPosX() + px(40) > end; };
   if (is_full()) return;
@@ -438,8 +451,8 @@ void Shell::draw_file_buttons(const Context& c) {
 }
 
 void Shell::draw_top_bar(Context& c) {
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  begin_bar("##top", main->Pos, {main->Size.x, px(kTopBar)}, {px(14), px(8)});
+  const Area area = frame_area();
+  begin_bar("##top", area.min, {area.wide(), px(kTopBar)}, {px(14), px(8)});
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(12), px(5)));
   if (!is_narrow()) {
     ImGui::AlignTextToFramePadding();
@@ -457,7 +470,7 @@ void Shell::draw_top_bar(Context& c) {
     draw_state(c);
   }
   // The buttons are placed by their width in the last frame, so that they end where the cards end.
-  ImGui::SameLine(main->Size.x - bar_end_ - px(8));
+  ImGui::SameLine(area.wide() - bar_end_ - px(8));
   ImGui::BeginGroup();
   if (!bar_is_below(kNarrowerBar)) {
     draw_file_buttons(c);
@@ -477,9 +490,9 @@ void Shell::draw_top_bar(Context& c) {
 }
 
 void Shell::draw_status_bar(Context& c) {
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  begin_bar("##status", {main->Pos.x, main->Pos.y + main->Size.y - px(kStatusBar)},
-            {main->Size.x, px(kStatusBar)}, {px(14), px(5)});
+  const Area area = frame_area();
+  begin_bar("##status", {area.min.x, area.max.y - px(kStatusBar)}, {area.wide(), px(kStatusBar)},
+            {px(14), px(5)});
   const engine::Timeline& live = session_.live().timeline;
   BarFacts facts{
       .source = std::filesystem::path(c.source).filename().string(),
@@ -522,10 +535,10 @@ void Shell::draw_status_bar(Context& c) {
 }
 
 void Shell::draw_docked(Context& c, float top, float bottom) {
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  docked_ = {screen_, main->Size.x, top, bottom};
-  ImGui::SetNextWindowPos({main->Pos.x, top});
-  ImGui::SetNextWindowSize({main->Size.x, std::max(px(50), bottom - top)});
+  const Area area = frame_area();
+  docked_ = {screen_, area.wide(), top, bottom};
+  ImGui::SetNextWindowPos({area.min.x, top});
+  ImGui::SetNextWindowSize({area.wide(), std::max(px(50), bottom - top)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(8), px(8)));
   ImGui::PushStyleColor(ImGuiCol_WindowBg, IM_COL32(0, 0, 0, 0));
   ImGui::Begin("##ground", nullptr, kFixedWindow | ImGuiWindowFlags_NoNavFocus);
@@ -555,8 +568,7 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
                       ImVec2(px(kHeadPadding), (px(kHead) - ImGui::GetFontSize()) / 2));
   // Dear ImGui draws the 8 px between cards in the border colour; use the background colour.
   ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().ground));
-  ImGui::DockSpace(space, {0, 0},
-                   ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
+  ImGui::DockSpace(space, {0, 0}, ImGuiDockNodeFlags_NoCloseButton);
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
   ImGui::PopFont();
@@ -584,6 +596,9 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   // A tab that appears because of new events comes to the front but does not take the keyboard.
   const bool comes = panel.offered && offered_panels_.insert(panel.id).second;
   if (comes && called_panel_ != panel.id) flags |= ImGuiWindowFlags_NoFocusOnAppearing;
+  ImGuiWindowClass place;
+  place.DockNodeFlagsOverrideSet = lists_tabs(before) ? 0 : ImGuiDockNodeFlags_NoWindowMenuButton;
+  ImGui::SetNextWindowClass(&place);
   const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);
   if (bare) ImGui::PopStyleColor();
   if (bare) ImGui::PopStyleVar();

@@ -13,6 +13,7 @@
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/status.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
@@ -22,15 +23,15 @@ constexpr float kReportBar = 36;
 
 // Begins a bar with a report at the left, shortened to leave room for the remedies at the right; the tooltip has the whole report.
 void begin_report_bar(const char* id, float top, const std::string& what, Rgb rgb) {
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  begin_bar(id, {main->Pos.x, top}, {main->Size.x, px(kReportBar)}, {px(14), px(4)});
+  const Area area = frame_area();
+  begin_bar(id, {area.min.x, top}, {area.wide(), px(kReportBar)}, {px(14), px(4)});
   ImGui::GetWindowDrawList()->AddRectFilled(
-      {main->Pos.x, top}, {main->Pos.x + px(5), top + px(kReportBar)}, colour(rgb));
+      {area.min.x, top}, {area.min.x + px(5), top + px(kReportBar)}, colour(rgb));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(10), px(4)));
   ImGui::AlignTextToFramePadding();
   // Leaves room at the right for the remedies, as wide as in the last frame.
   const float remedies = *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("remedies"), px(340));
-  const float end = main->Size.x - remedies - px(14);
+  const float end = area.wide() - remedies - px(14);
   words_within(what, rgb, end - ImGui::GetCursorPosX() - px(14));
   ImGui::SameLine(end);
   ImGui::BeginGroup();

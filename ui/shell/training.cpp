@@ -11,6 +11,7 @@
 #include "ui/prepare/training.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
 
@@ -80,7 +81,7 @@ void Shell::draw_training_state() {
   words(training_->history().name, theme().bright);
   ImGui::PopFont();
   ImGui::SameLine(0, px(8));
-  const float end = ImGui::GetMainViewport()->Size.x - px(345);
+  const float end = frame_area().wide() - px(345);
   words_within(status.words, status.is_over ? theme().good : theme().dim,
                std::max(px(40), end - ImGui::GetCursorPosX()));
   if (status.share < 0 || status.is_over) return;

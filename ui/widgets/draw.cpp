@@ -11,6 +11,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/fonts.h"
 
 namespace ui {
@@ -133,7 +134,7 @@ void apply_theme(ThemeName name, float scale) {
   style.TabBarBorderSize = 0;
   style.TabBarOverlineSize = 0;
   style.DockingSeparatorSize = 8;
-  style.WindowMenuButtonPosition = ImGuiDir_None;
+  style.WindowMenuButtonPosition = ImGuiDir_Left;
   style.DisabledAlpha = 0.55f;
   style.ScaleAllSizes(scale);
   style.TabMinWidthShrink = FLT_MAX;  // tabs without room scroll; their titles are never cut
@@ -562,8 +563,8 @@ bool work_bar(const char* id,
               const std::string& detail,
               const char* cancel,
               const char* why_cancel) {
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  begin_bar(id, {main->Pos.x, top}, {main->Size.x, px(kWorkBar)}, {px(14), px(5)});
+  const Area area = frame_area();
+  begin_bar(id, {area.min.x, top}, {area.wide(), px(kWorkBar)}, {px(14), px(5)});
   ImGui::AlignTextToFramePadding();
   words(what, theme().text);
   ImGui::SameLine(0, px(12));

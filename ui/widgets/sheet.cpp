@@ -2,15 +2,16 @@
 
 #include <algorithm>
 
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
 
 namespace ui {
 
 bool begin_sheet(const char* name, ImVec2 size, bool focus) {
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  size = {std::min(size.x, main->Size.x - px(40)), std::min(size.y, main->Size.y - px(90))};
-  ImGui::SetNextWindowPos({main->Pos.x + (main->Size.x - size.x) / 2, main->Pos.y + px(64)});
+  const Area area = frame_area();
+  size = {std::min(size.x, area.wide() - px(40)), std::min(size.y, area.high() - px(90))};
+  ImGui::SetNextWindowPos({area.min.x + (area.wide() - size.x) / 2, area.min.y + px(64)});
   ImGui::SetNextWindowSize(size);
   if (focus) ImGui::SetNextWindowFocus();
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
@@ -26,16 +27,16 @@ bool begin_sheet(const char* name, ImVec2 size, bool focus) {
 
 float begin_sentence_bar(const char* name, float bottom, const std::string& sentence, float room) {
   constexpr float kHigh = 46, kLarge = 18, kSmall = 14, kMargin = 16;
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  const float top = bottom - px(kHigh), wide = main->Size.x - 2 * px(kMargin) - room;
-  begin_bar(name, {main->Pos.x, top}, {main->Size.x, px(kHigh)}, {px(kMargin), px(10)});
+  const Area area = frame_area();
+  const float top = bottom - px(kHigh), wide = area.wide() - 2 * px(kMargin) - room;
+  begin_bar(name, {area.min.x, top}, {area.wide(), px(kHigh)}, {px(kMargin), px(10)});
   ImGui::PushFont(fonts().bold, kLarge);
   const bool fits = ImGui::CalcTextSize(sentence.c_str()).x <= wide;
   ImGui::PopFont();
   ImGui::PushFont(fonts().bold, fits ? kLarge : kSmall);
   words_within(sentence, theme().bright, wide);
   ImGui::PopFont();
-  ImGui::SameLine(main->Size.x - px(kMargin) - room);
+  ImGui::SameLine(area.wide() - px(kMargin) - room);
   return top;
 }
 
