@@ -13,8 +13,6 @@
 #include "engine/trace/export.h"
 #include "ui/files/exporting.h"
 #include "ui/files/files.h"
-#include "ui/files/opening.h"
-#include "ui/files/saving.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/search.h"
 #include "ui/prepare/status.h"
@@ -22,6 +20,7 @@
 #include "ui/settings/layout_presets.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
 #include "ui/widgets/sheet.h"
@@ -127,6 +126,8 @@ void Shell::draw_palette() {
       if (chosen) palette_ = false;
       return chosen;
     };
+    if (entry("watch a race", "watch_race")) requests_.watch_race = true;
+    if (entry("tour of the screen Live in four steps", "tour")) requests_.tour = true;
     for (const LayoutPreset& preset : layout_presets())
       if (entry(std::string("layout: ") + preset.label, preset.word)) use_layout(preset);
     for (const CatalogLesson& lesson : catalog_.lessons)
@@ -411,10 +412,9 @@ void Shell::draw_close_dialog() {
 
 void Shell::draw_message() {
   if (message_.empty() || clock_ >= message_until_) return;
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  const float wide = std::min(px(720), main->Size.x - px(40));
-  ImGui::SetNextWindowPos({main->Pos.x + main->Size.x / 2, main->Pos.y + main->Size.y - px(44)}, 0,
-                          {0.5f, 1});
+  const Area area = frame_area();
+  const float wide = std::min(px(720), area.wide() - px(40));
+  ImGui::SetNextWindowPos({area.min.x + area.wide() / 2, area.max.y - px(44)}, 0, {0.5f, 1});
   ImGui::SetNextWindowSizeConstraints({px(100), 0}, {wide, px(300)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
   ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().faint));

@@ -191,6 +191,22 @@ TEST(Tour, each_step_ends_when_it_is_done) {
   EXPECT_THAT(end, AllOf(HasSubstr("That was the tour."), Not(HasSubstr("4 of 4"))));
 }
 
+TEST(Tour, is_in_the_palette) {
+  DrawnWindow window;
+  window.shell.take(streams::one_run("lookahead"));
+  window.said();
+  window.shell.perform(Action::Palette);
+  window.said();
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddInputCharactersUTF8("tour");
+  window.said();
+  io.AddKeyEvent(ImGuiKey_Enter, true);
+  window.gui.frame(window.shell);
+  io.AddKeyEvent(ImGuiKey_Enter, false);
+  EXPECT_THAT(window.said(), HasSubstr("1 of 4. Click a token"));
+  EXPECT_EQ(window.shell.screen(), Screen::Live);
+}
+
 TEST(Tour, ends_on_another_screen) {
   DrawnWindow window;
   window.shell.take(streams::one_run("lookahead"));
