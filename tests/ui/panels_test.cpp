@@ -338,18 +338,53 @@ TEST(RightToLeft, scripts_are_recognised) {
     EXPECT_FALSE(ui::has_right_to_left(text)) << text;
 }
 
+// Returns the events with tokens that are letters written from right to left.
+std::vector<engine::Event> in_hebrew(std::vector<engine::Event> events) {
+  for (engine::Event& event : events)
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event))
+      for (std::string& piece : model->pieces) piece = "\u05E9";
+  return events;
+}
+
+// Returns how often the notice is on the screen.
+int n_notices(DrawnWindow& window) {
+  const std::string said = window.said(), notice = "right to left";
+  int n = 0;
+  for (std::size_t at = said.find(notice); at != std::string::npos; at = said.find(notice, at + 1))
+    ++n;
+  return n;
+}
+
 TEST(RightToLeft, the_panel_text_has_a_notice) {
   for (const bool has_letters : {false, true}) {
-    std::vector<engine::Event> events = streams::one_run("lookahead");
-    for (engine::Event& event : events)
-      if (auto* model = std::get_if<engine::ModelLoaded>(&event); model && has_letters)
-        for (std::string& piece : model->pieces) piece = "\u05E9";
+    const std::vector<engine::Event> events = streams::one_run("lookahead");
     DrawnWindow window;
-    window.shell.take(std::move(events));
+    window.shell.take(has_letters ? in_hebrew(events) : events);
     window.shell.show(ui::Screen::Live);
-    const bool is_said = window.said().find("right to left") != std::string::npos;
-    EXPECT_EQ(is_said, has_letters);
+    EXPECT_EQ(n_notices(window), has_letters ? 1 : 0);
   }
+}
+
+TEST(RightToLeft, every_lane_has_a_notice) {
+  for (const bool has_letters : {false, true}) {
+    const std::vector<engine::Event> events = streams::race({"ar", "jacobi", "lookahead"});
+    DrawnWindow window;
+    window.shell.take(has_letters ? in_hebrew(events) : events);
+    window.shell.show(ui::Screen::Compare);
+    EXPECT_EQ(n_notices(window), has_letters ? 3 : 0);
+  }
+}
+
+TEST(RightToLeft, a_first_difference_has_a_notice) {
+  std::vector<engine::Event> events = in_hebrew(streams::one_run("lookahead"));
+  events.push_back(engine::Agreement{
+      .run = 1, .n_compared = 9, .first_difference = 3, .found = 5, .expected = 6});
+  DrawnWindow window;
+  window.shell.take(std::move(events));
+  window.shell.show(ui::Screen::Live);
+  window.said();
+  ImGui::SetWindowFocus("Agreement###live.agreement");
+  EXPECT_EQ(n_notices(window), 2) << "of Agreement and of Text";
 }
 
 // Draws an empty state with a sketch into a window of its own.

@@ -329,6 +329,21 @@ TEST(Thoughts, picture_without_search_explains_itself) {
   EXPECT_THAT(window.said(), HasSubstr("No tree of thoughts here."));
 }
 
+TEST(Thoughts, right_to_left_text_has_a_notice) {
+  for (const bool has_letters : {false, true}) {
+    std::vector<engine::Event> events = with_model(search());
+    for (engine::Event& event : events)
+      if (auto* made = std::get_if<ThoughtMade>(&event); made && has_letters)
+        made->text = "\u05E9\u05DC\u05D5\u05DD";
+    DrawnWindow window;
+    window.shell.take(std::move(events));
+    window.shell.show(ui::Screen::Live);
+    const std::string said = window.said();
+    EXPECT_THAT(said, HasSubstr("depth 1")) << "the panel Thoughts is in front";
+    EXPECT_EQ(said.find("right to left") != std::string::npos, has_letters);
+  }
+}
+
 TEST(Thoughts, every_prefix_of_a_stream_is_drawn) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);

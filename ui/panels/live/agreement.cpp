@@ -8,6 +8,7 @@
 
 #include "engine/event/queue.h"
 #include "engine/event/timeline/timeline_intake.h"
+#include "ui/panels/live/right_to_left_words.h"
 #include "ui/prepare/tokens/verdicts.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/context.h"
@@ -42,8 +43,9 @@ std::optional<float> margin_at(const engine::RunRecord& run, int index) {
   return step.verified.margin[static_cast<std::size_t>(rows[at])];
 }
 
-void difference(const Context& context, const engine::RunRecord& run, const engine::Agreement& a) {
+void difference(Context& context, const engine::RunRecord& run, const engine::Agreement& a) {
   words(fmt::format("First difference at token {}", a.first_difference), theme().bad);
+  if (reads_right_to_left(context, run)) right_to_left_words();
   const std::string before = text_before(context, run, a.first_difference, 8);
   ImGui::PushFont(fonts().mono, kMonoSize);
   wrapped("plain decoding  ..." + before + " [" + context.timeline.name_of(run, a.expected) + "]",

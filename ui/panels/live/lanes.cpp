@@ -7,6 +7,7 @@
 
 #include "engine/event/run_rules.h"
 #include "engine/event/timeline/timeline.h"
+#include "ui/panels/live/right_to_left_words.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/results/run_numbers.h"
 #include "ui/prepare/failure_words.h"
@@ -49,7 +50,7 @@ struct Badge {
 };
 
 Badge badge_of(const engine::RunRecord& run, const CatalogDecoder* info) {
-  if (run.started.decoder == "ar") return {"baseline", theme().dim};
+  if (run.started.decoder == "ar") return {"baseline", theme().dim, "base"};
   if (run.failed) return {"failed", theme().bad, "x"};
   if (!why_not_lossless(run.started, info).empty()) return {"not lossless", theme().bad, "!"};
   if (!run.agreement) return {"not checked", theme().dim, "?"};
@@ -89,7 +90,9 @@ void lane_head(Context& context, const engine::RunRecord& run) {
   const bool is_brief =
       std::ranges::any_of(context.shown_runs(),
                           [&](const engine::RunRecord* lane) { return is_tight(context, *lane); });
-  const std::string shown = is_brief ? badge.brief : badge.text;
+  // "baseline" has no sign of its own, so its lane shows the word where it fits.
+  const bool shows_word = !is_brief || (run.started.decoder == "ar" && !is_tight(context, run));
+  const std::string shown = shows_word ? badge.text : badge.brief;
   const float end = right_edge() - ImGui::CalcTextSize(shown.c_str()).x;
   ImGui::PushFont(fonts().bold, kTextSize);
   if (const std::string longer = name + ", 1 branch";
@@ -114,7 +117,7 @@ void lane_head(Context& context, const engine::RunRecord& run) {
     words(models, theme().dim);
     ImGui::SameLine();
   }
-  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), end));
+  ImGui::SetCursorPosX(end);
   words(shown, badge.rgb);
   if (ImGui::IsItemHovered())
     tooltip(badge.text +
@@ -197,6 +200,7 @@ void lane_card(Context& context,
               run.started.decoder == "ar" ? theme().dim : fill_of(Mean::Accepted));
     ImGui::Dummy({1, px(4)});
     if (run.failed) wrapped(for_window(run.failed->message), theme().bad);
+    if (reads_right_to_left(context, run)) right_to_left_words();
     if (ImGui::BeginChild("text")) {
       const AlignedWith aligned = aligned_with(context, runs, run);
       draw_token_text(context, run, false, false, aligned);

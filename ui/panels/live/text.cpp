@@ -6,9 +6,9 @@
 
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/settings.h"
+#include "ui/panels/live/right_to_left_words.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/prepare/time/run_times.h"
-#include "ui/prepare/tokens/right_to_left.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
@@ -16,10 +16,6 @@
 
 namespace ui {
 namespace {
-
-struct TextDirection : PanelState, RightToLeft {
-  void document_changed() override { run = 0; }
-};
 
 // Returns a sentence on the meaning of a lens's colours.
 const char* lens_words(Lens lens) {
@@ -47,13 +43,9 @@ void draw_text_head(Context& context) {
   ImGui::AlignTextToFramePadding();
   words(fmt::format("{} tokens", context.times(*run).sums(context.n_steps(*run)).tokens),
         theme().dim);
-  if (!context.states.get<TextDirection>().update(context.timeline, *run)) return;
+  if (!reads_right_to_left(context, *run)) return;
   ImGui::SameLine(0, px(14));
-  words("right to left", theme().warn);
-  if (ImGui::IsItemHovered())
-    tooltip(
-        "This text has letters that are written from right to left. Its tokens are shown in "
-        "their order, from left to right.");
+  right_to_left_words();
 }
 
 void draw_text(Context& context) {

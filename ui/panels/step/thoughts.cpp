@@ -10,7 +10,9 @@
 
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/live/in_view.h"
+#include "ui/panels/live/right_to_left_words.h"
 #include "ui/prepare/thought_tree.h"
+#include "ui/prepare/tokens/right_to_left.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
@@ -34,6 +36,7 @@ struct LayoutOfSearch : PanelState {
   std::uint64_t version = 0;  // version of the timeline
   engine::SearchId search = 0;
   ThoughtLayout layout;
+  bool right_to_left = false;  // a box has letters that are written from right to left
   void document_changed() override {
     version = 0;
     search = 0;
@@ -41,14 +44,18 @@ struct LayoutOfSearch : PanelState {
   }
 };
 
-const ThoughtLayout& layout_of(Context& context, const SearchRecord& search) {
+const LayoutOfSearch& layout_of(Context& context, const SearchRecord& search) {
   auto& prepared = context.states.get<LayoutOfSearch>();
   if (prepared.version != context.timeline.version() || prepared.search != search.begun.search) {
     prepared.version = context.timeline.version();
     prepared.search = search.begun.search;
     prepared.layout = thought_layout(search);
+    prepared.right_to_left = std::ranges::any_of(prepared.layout.boxes, [&](const auto& box) {
+      const BoxWords text = words_of(search, box);
+      return has_right_to_left(text.first) || has_right_to_left(text.second);
+    });
   }
-  return prepared.layout;
+  return prepared;
 }
 
 enum class Branch { Side, Kept, Chain };
@@ -404,7 +411,10 @@ std::string state_words(const Context& context, const SearchRecord& search) {
   return goes_on ? "searching" : "the recording ends during this search";
 }
 
-void draw_state(Context& context, const SearchRecord& search, const ThoughtLayout& layout) {
+void draw_state(Context& context,
+                const SearchRecord& search,
+                const ThoughtLayout& layout,
+                bool right_to_left) {
   stay_at_the_left();
   ImGui::PushFont(nullptr, kSmallSize);
   words(search_words(search, layout), theme().dim);
@@ -415,13 +425,18 @@ void draw_state(Context& context, const SearchRecord& search, const ThoughtLayou
   } else {
     words(state_words(context, search), theme().text);
   }
+  if (right_to_left) {
+    ImGui::SameLine(0, px(12));
+    right_to_left_words();
+  }
   ImGui::PopFont();
 }
 
 void draw_thoughts(Context& context) {
   const SearchRecord& search = *shown_search(context);
-  const ThoughtLayout& layout = layout_of(context, search);
-  draw_state(context, search, layout);
+  const LayoutOfSearch& prepared = layout_of(context, search);
+  const ThoughtLayout& layout = prepared.layout;
+  draw_state(context, search, layout, prepared.right_to_left);
   const Sizes s = sizes_for(search, layout);
   const ImVec2 head = ImGui::GetCursorScreenPos(), at{head.x + px(3), head.y + px(24)};
   draw_headings(layout, {at.x, head.y}, s);
