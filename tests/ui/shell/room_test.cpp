@@ -1,4 +1,5 @@
 // The window at every size: panels give up their places before the text of the answer does, and no label is cut or covered.
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "ui/panels/setup/setup_rows.h"
 #include "ui/panels/time/gantt_picture.h"
 #include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/option_labels.h"
 #include "ui/prepare/playhead.h"
 #include "ui/shell/layout.h"
 #include "ui/shell/panel.h"
@@ -476,59 +478,209 @@ TEST(Room, a_field_of_setup_keeps_its_width) {
   }
 }
 
-// Draws the row of an option with a long label in a window of a width. @return the width of its field, and of the field of a row "k"
-std::pair<float, float> field_of_option(DrawnWindow& window, float width, std::string& said) {
+// Draws the row of an option with a long label in a window of a width. @return the width of its field
+float field_of_option(DrawnWindow& window, float width, std::string& said) {
   const ui::CatalogOption option{.name = "draft_temperature",
                                  .type = ui::CatalogOption::Type::Choice,
                                  .default_value = "one",
                                  .choices = {"one"},
                                  .help = "Help."};
   ui::LaneForm lane{.decoder = "speculative", .options = {{option.name, "one"}}};
-  std::pair<float, float> fields;
+  float field = 0;
   said = window.gui.said([&] {
     ImGui::SetNextWindowSize({width, 200});
     ImGui::Begin("options");
     ui::option_row(lane, window.catalog, option, "");
-    fields.first = ImGui::GetItemRectSize().x;
-    ui::row_label("k", "");
-    fields.second = ImGui::CalcItemWidth();
-    ImGui::Dummy({1, 1});
+    field = ImGui::GetItemRectSize().x;
     ImGui::End();
   });
-  return fields;
+  return field;
 }
 
-TEST(Room, a_long_label_of_an_option_is_shortened) {
+TEST(Room, a_long_label_of_an_option_is_whole) {
   DrawnWindow window;
   for (const int scale : {100, 150}) {
     window.shell.settings().scale_percent = scale;
     window.said();
-    bool shortened = false, named = false;
-    for (float width = ui::px(130); width < ui::px(640); width += ui::px(10)) {
+    bool named = false;
+    for (float width = ui::px(110); width < ui::px(640); width += ui::px(10)) {
+      SCOPED_TRACE(testing::Message() << width << " at " << scale << " %");
       std::string said;
-      const auto [field, of_short] = field_of_option(window, width, said);
-      EXPECT_NEAR(field, of_short, 1) << width << " at " << scale << " %: " << said;
-      EXPECT_THAT(said, testing::HasSubstr("draft")) << width;
-      shortened |= said.find("...") != std::string::npos;
+      EXPECT_GE(field_of_option(window, width, said), ui::px(70));
+      EXPECT_THAT(said, testing::HasSubstr("draft temperature"));
+      EXPECT_THAT(said, testing::Not(testing::HasSubstr("...")));
       named |= said.find("draft temperature draft_temperature") != std::string::npos;
+      for (const glyphs::Glyph& glyph : glyphs::drawn())
+        EXPECT_FALSE(glyph.window == "options" && is_cut_sideways(glyph));
     }
-    EXPECT_TRUE(shortened);
     EXPECT_TRUE(named) << "a wide row has the option's name beside its label";
   }
 }
 
 TEST(Room, options_of_setup_have_whole_labels) {
   for (const int scale : {100, 150}) {
-    SCOPED_TRACE(scale);
     DrawnWindow window;
     ImGui::GetIO().DisplaySize = {1280, 720};
     window.shell.settings().scale_percent = scale;
     window.shell.show(Screen::Live);
     window.said();
-    window.shell.form().live = ui::lane_with(window.catalog, "speculative");
-    ImGui::SetWindowFocus("Setup###live.setup");
-    EXPECT_THAT(window.said(), testing::HasSubstr("draft tokens"));
+    for (const ui::CatalogDecoder& decoder : window.catalog.decoders) {
+      SCOPED_TRACE(testing::Message() << decoder.name << " at " << scale << " %");
+      window.shell.form().live = ui::lane_with(window.catalog, decoder.name);
+      ImGui::SetWindowFocus("Setup###live.setup");
+      const std::string said = window.said();
+      for (const ui::CatalogOption& option : decoder.options)
+        EXPECT_THAT(said, testing::HasSubstr(ui::option_label(decoder.name, option.name)));
+      expect_whole_labels();
+    }
+  }
+}
+
+TEST(Room, a_lane_of_setup_has_its_whole_model) {
+  for (const Size& size : {Size{1280, 720, 100}, Size{1280, 720, 150}}) {
+    SCOPED_TRACE(testing::Message() << size);
+    DrawnWindow window;
+    ImGui::GetIO().DisplaySize = {size.width, size.height};
+    window.shell.settings().scale_percent = size.scale;
+    window.shell.show(Screen::Compare);
+    window.said();
+    const std::string model = "A-Language-Model-135M-Instruct.Q4_1-with-a-long-name";
+    window.shell.form().lanes.at(1).model = model;
+    ImGui::SetWindowFocus("Setup###compare.setup");
+    EXPECT_THAT(window.said(), testing::HasSubstr(model));
     expect_whole_labels();
+  }
+}
+
+// Returns the visible characters in a column at the left edge of a panel, as the places of their left upper corners.
+std::set<std::pair<int, int>> at_left_edge(const ImGuiWindow& panel, float wide) {
+  std::set<std::pair<int, int>> found;
+  for (const glyphs::Glyph& glyph : glyphs::drawn())
+    if (glyph.window == panel.Name && glyph.seen.Max.x < panel.InnerRect.Min.x + wide)
+      found.emplace(std::lround(glyph.box.Min.x), std::lround(glyph.box.Min.y));
+  return found;
+}
+
+TEST(Room, labels_of_lookaheads_window_stay_when_it_is_scrolled) {
+  Window window({1280, 720, 100}, Screen::Live);
+  ImGuiWindow* panel = ImGui::FindWindowByName("Trajectory###live.trajectory");
+  ASSERT_NE(panel, nullptr);
+  // In the narrow column of Setup the window is wider than the panel.
+  ImGui::DockBuilderDockWindow(panel->Name, ImGui::FindWindowByName("Setup###live.setup")->DockId);
+  window.settle();
+  ImGui::SetWindowFocus(panel->Name);
+  window.settle();
+  ASSERT_GT(panel->ScrollMax.x, ui::px(80));
+  const auto before = at_left_edge(*panel, ui::px(66));
+  EXPECT_GT(before.size(), 40u);
+  ImGui::SetScrollX(panel, ui::px(80));
+  window.settle();
+  EXPECT_EQ(panel->Scroll.x, ui::px(80));
+  EXPECT_THAT(at_left_edge(*panel, ui::px(66)), testing::IsSupersetOf(before));
+}
+
+TEST(Room, the_word_of_a_lane_is_inside_it) {
+  for (const Size& size : kSizes) {
+    SCOPED_TRACE(testing::Message() << size);
+    Window window(size);
+    // No name has room beside the word.
+    for (engine::RunId run = 1; run <= 5; ++run)
+      window.shell.notes().run_names[run] = "the run with a very long name that is cut";
+    window.settle();
+    int n_checked = 0;
+    for (const glyphs::Glyph& glyph : glyphs::drawn()) {
+      if (!is_head(glyph.window) || glyph.window.starts_with("##")) continue;
+      const ImGuiWindow* lane = ImGui::FindWindowByName(glyph.window.c_str());
+      EXPECT_LE(glyph.box.Max.x, lane->WorkRect.Max.x + 1.5f) << glyph.window;
+      ++n_checked;
+    }
+    EXPECT_GT(n_checked, 20);
+    EXPECT_THAT(window.said(), testing::HasSubstr(" base"));
+  }
+  // In a wide lane the whole word is shown, also while the words of other lanes have no room.
+  Window window({1600, 1000, 100});
+  window.shell.notes().run_names[2] = "the run with a very long name that is cut";
+  window.settle();
+  EXPECT_THAT(window.said(), testing::HasSubstr(" baseline"));
+}
+
+TEST(Room, presentation_mode_keeps_to_the_safe_area) {
+  for (const Size& size :
+       {Size{1600, 1000, 100}, Size{1280, 720, 100}, Size{1280, 720, 150}, Size{1024, 768, 100}}) {
+    for (const Screen screen : {Screen::Welcome, Screen::Live, Screen::Compare, Screen::Training,
+                                Screen::Lesson, Screen::Lab}) {
+      SCOPED_TRACE(testing::Message() << size << ", " << ui::screen_name(screen));
+      Window window(size, screen);
+      window.shell.perform(ui::Action::Present);
+      window.settle();
+      // 16:9 in the middle, without 3 % at each side.
+      const float wide = 0.94f * std::min(size.width, size.height * 16 / 9), high = wide * 9 / 16;
+      const ImRect safe({(size.width - wide) / 2, (size.height - high) / 2},
+                        {(size.width + wide) / 2, (size.height + high) / 2});
+      for (const ImGuiWindow* panel : panels_in_front())
+        EXPECT_TRUE(safe.Contains(panel->Rect())) << panel->Name;
+      if (screen != Screen::Lesson) expect_whole_labels();
+      window.shell.perform(ui::Action::Settings);
+      window.settle();
+      for (const ImGuiWindow* sheet : sheet_in_front())
+        EXPECT_TRUE(safe.Contains(sheet->RootWindow->Rect())) << sheet->Name;
+      window.shell.perform(ui::Action::Deselect);
+      window.shell.perform(ui::Action::Present);
+      window.settle();
+      if (screen == Screen::Lesson) continue;
+      EXPECT_EQ(ImGui::FindWindowByName("##top")->Size.x, size.width);
+    }
+  }
+}
+
+TEST(Room, a_list_has_the_names_of_all_tabs_where_they_do_not_fit) {
+  scripted::play(
+      "tabs",
+      [&](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        stage.shell->take(streams::one_run("lookahead", 300));
+        ctx->Yield(6);
+        ImGuiDockNode* node = ImGui::FindWindowByName("Trajectory###live.trajectory")->DockNode;
+        IM_CHECK(node && node->TabBar);
+        IM_CHECK_GT(node->TabBar->WidthAllTabsIdeal, node->TabBar->BarRect.GetWidth());
+        const ImGuiID list = ImHashStr("#COLLAPSE", 0, node->ID);
+        std::vector<std::string> ids;
+        for (const ImGuiTabItem& tab : node->TabBar->Tabs)
+          ids.push_back(
+              std::string(tab.Window->Name).substr(std::string_view(tab.Window->Name).find("###")));
+        IM_CHECK_GT(ids.size(), std::size_t{4});
+        for (const std::string& id : ids) {
+          ctx->ItemClick(list);
+          ctx->Yield(2);
+          IM_CHECK(ctx->ItemExists(("//$FOCUSED/" + id).c_str()));
+          ctx->ItemClick(("//$FOCUSED/" + id).c_str());
+          ctx->Yield(6);
+          const ImGuiWindow* panel = ImGui::FindWindowByName(id.c_str());
+          IM_CHECK(panel && panel->DockTabIsVisible);
+          // Its tab has been scrolled into view, whole.
+          node = panel->DockNode;
+          for (const ImGuiTabItem& tab : node->TabBar->Tabs) {
+            if (tab.Window != panel) continue;
+            IM_CHECK_GE(tab.Offset - node->TabBar->ScrollingTarget, -1.0f);
+            IM_CHECK_LE(tab.Offset + tab.Width - node->TabBar->ScrollingTarget,
+                        node->TabBar->BarRect.GetWidth() + 1);
+          }
+        }
+      },
+      {.width = 1280, .height = 720, .ui_scale = 150});
+}
+
+TEST(Room, tabs_that_fit_have_no_list) {
+  for (const Size& size : kSizes) {
+    for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Lab}) {
+      SCOPED_TRACE(testing::Message() << size << ", " << ui::screen_name(screen));
+      Window window(size, screen);
+      for (const ImGuiID id : places(screen)) {
+        const ImGuiDockNode* node = ImGui::DockBuilderGetNode(id);
+        if (!node || !node->TabBar) continue;
+        const bool fits = node->TabBar->WidthAllTabsIdeal <= node->Size.x - 2 * ui::px(6);
+        EXPECT_EQ(node->HasWindowMenuButton, !fits) << node->TabBar->Tabs.Size << " tabs";
+      }
+    }
   }
 }
 

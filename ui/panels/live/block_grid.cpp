@@ -94,24 +94,28 @@ void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
   list->AddLine({to, y - px(3)}, {to, y}, colour(theme().bright), px(1));
 }
 
-// Draws the number of a row at the left edge, over cells that are scrolled under it.
-void row_number(const GridRow& row, float x, float y, const GridSizes& s) {
+}  // namespace
+
+void label_at_left_edge(const std::string& text, ImVec2 row, ImVec2 size) {
   ImDrawList* list = ImGui::GetWindowDrawList();
+  const float x = row.x + ImGui::GetScrollX();
   if (ImGui::GetScrollX() > 0)
-    list->AddRectFilled({ImGui::GetWindowPos().x, y - px(3)},
-                        {x + s.label - px(4), y + s.row_height - px(3)},
+    list->AddRectFilled({ImGui::GetWindowPos().x, row.y}, {x + size.x, row.y + size.y},
                         ImGui::GetColorU32(ImGuiCol_WindowBg));
-  list->AddText(fonts().mono, px(13.5f), {x, y + px(4)}, colour(theme().dim),
-                fmt::format("{}", row.iteration).c_str());
+  list->AddText(fonts().mono, px(kSmallSize), {x, row.y + (size.y - px(kSmallSize)) / 2},
+                colour(theme().dim), text.c_str());
 }
 
-}  // namespace
+void to_left_edge() {
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
+}
 
 float draw_block_grid(const Grid& grid, const GridCells& cells) {
   const GridSizes s{px(34), px(66), px(22), px(28)};
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowSize().x;
-  const float numbers = at.x + ImGui::GetScrollX(), numbers_end = numbers + s.label - px(4);
+  const ImVec2 number{s.label - px(4), s.row_height};
+  const float numbers_end = at.x + ImGui::GetScrollX() + number.x;
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (std::size_t r = 0; r < grid.rows.size(); ++r) {
     const GridRow& row = grid.rows[r];
@@ -134,7 +138,8 @@ float draw_block_grid(const Grid& grid, const GridCells& cells) {
   }
   grid_stairs(grid, at, s);
   for (std::size_t r = 0; r < grid.rows.size(); ++r)
-    row_number(grid.rows[r], numbers, at.y + static_cast<float>(r) * s.row_height + px(3), s);
+    label_at_left_edge(fmt::format("{}", grid.rows[r].iteration),
+                       {at.x, at.y + static_cast<float>(r) * s.row_height}, number);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({s.label + static_cast<float>(grid.n_columns + 1) * s.cell_width,
                 static_cast<float>(grid.rows.size()) * s.row_height + px(6)});

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include <imgui.h>
+
 #include "engine/base/types.h"
 #include "ui/shell/panel_state.h"
 
@@ -31,6 +33,13 @@ struct GridCells {
   std::function<void(const GridRow& row, int position, CellFlags& flags)> select = {};
   bool marks = true;
 };
+
+/// Draws the label of a row at the left edge of the panel's visible part, over cells that are scrolled under it.
+/// @param row  the upper left corner of the row on the screen, which may be scrolled out of view
+/// @param size  of the label, px
+void label_at_left_edge(const std::string& text, ImVec2 row, ImVec2 size);
+/// Moves the cursor to the left edge of the panel's visible part.
+void to_left_edge();
 
 /// Draws the grid at the cursor and moves the cursor below it. The numbers of the iterations stay at the left edge when the grid is scrolled.
 /// @return  screen x after the tokens that the last row has proved final

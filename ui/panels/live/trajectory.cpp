@@ -139,19 +139,36 @@ GridCells cells_of(Context& context, const engine::RunRecord& run) {
   return cells;
 }
 
+// Width of the labels of the window's rows, px at 100 %.
+constexpr float kRowLabel = 66;
+
 void draw_window(Context& context,
                  const engine::RunRecord& run,
                  const engine::StepRecord& step,
                  bool selected) {
   const WindowGrid grid = window_grid(step);
+  const auto label = [](const std::string& text) {
+    to_left_edge();
+    small_label(text);
+  };
+  // Begins a row. Its label is drawn after the cells, which are scrolled under it.
+  const auto begin_row = [] {
+    const ImVec2 row = ImGui::GetCursorScreenPos();
+    ImGui::Dummy({px(kRowLabel), 1});
+    ImGui::SameLine(0, 0);
+    return row;
+  };
+  const auto end_row = [](ImVec2 row, const char* name, std::size_t number) {
+    ImGui::NewLine();
+    label_at_left_edge(fmt::format("{} {}", name, number), row,
+                       {px(kRowLabel) - px(4), ImGui::GetCursorScreenPos().y - row.y});
+  };
   if (selected || !grid.row_of.empty())
-    small_label(fmt::format("window at {}step {}: one row per level, one column per position{}",
-                            selected ? "the selected " : "", step.begun.step,
-                            selected ? " (Esc: back to the playhead)" : ""));
+    label(fmt::format("window at {}step {}: one row per level, one column per position{}",
+                      selected ? "the selected " : "", step.begun.step,
+                      selected ? " (Esc: back to the playhead)" : ""));
   for (std::size_t level = 0; level < grid.row_of.size(); ++level) {
-    ImGui::AlignTextToFramePadding();
-    words(fmt::format("level {}", level), theme().dim);
-    ImGui::SameLine(px(76));
+    const ImVec2 begin = begin_row();
     for (std::size_t column = 0; column < grid.row_of[level].size(); ++column) {
       const int row = grid.row_of[level][column];
       if (row >= 0)
@@ -162,18 +179,16 @@ void draw_window(Context& context,
         ImGui::Dummy({px(64), px(23)});
       ImGui::SameLine(0, px(3));
     }
-    ImGui::NewLine();
+    end_row(begin, "level", level);
   }
-  if (!grid.candidates.empty()) small_label("candidate n-grams and results");
+  if (!grid.candidates.empty()) label("candidate n-grams and results");
   for (std::size_t n = 0; n < grid.candidates.size(); ++n) {
-    ImGui::AlignTextToFramePadding();
-    words(fmt::format("guess {}", n + 1), theme().dim);
-    ImGui::SameLine(px(76));
+    const ImVec2 begin = begin_row();
     for (const int row : grid.candidates[n]) {
       row_cell(context, run, step, row, fate_of(step, row), px(64));
       ImGui::SameLine(0, px(3));
     }
-    ImGui::NewLine();
+    end_row(begin, "guess", n + 1);
   }
   if (grid.row_of.empty() && grid.candidates.empty())
     wrapped("This step had no window yet, so it guessed no tokens.", theme().dim);
@@ -187,11 +202,6 @@ std::string left_out_words(const Grid& grid) {
     text += fmt::format("{}{} iterations without a change omitted",
                         text.empty() ? "" : " \xC2\xB7 ", grid.n_rows_unchanged);
   return text;
-}
-
-// Moves the cursor to the left edge of the panel's visible part.
-void to_left_edge() {
-  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
 }
 
 // Scrolls to the newest rows for two frames after the playhead has moved, because the size is known one frame late.
@@ -312,6 +322,7 @@ void draw_trajectory(Context& context) {
   }
   draw_window(context, run, step, selected);
   ImGui::Dummy({1, px(4)});
+  to_left_edge();
   legend(kWindowLegend, false);
 }
 

@@ -104,10 +104,14 @@ void lane_forms(Context& context) {
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
     const CatalogDecoder* info = context.catalog.decoder(lanes[i].decoder);
-    const std::string title =
-        fmt::format("{}  {}{}###lane", static_cast<char>('A' + i), info ? info->title : "choose",
-                    lanes[i].model.empty() ? "" : ", " + lanes[i].model);
-    if (ImGui::CollapsingHeader(title.c_str())) {
+    const std::string decoder =
+        fmt::format("{}  {}", static_cast<char>('A' + i), info ? info->title : "choose");
+    const std::string model = lanes[i].model.empty() ? "" : ", " + lanes[i].model;
+    const bool fits = ImGui::CalcTextSize((decoder + model).c_str()).x <=
+                      ImGui::GetContentRegionAvail().x - ImGui::GetTreeNodeToLabelSpacing() - px(8);
+    const bool open = ImGui::CollapsingHeader((decoder + (fits ? model : "") + "###lane").c_str());
+    if (!fits) wrapped("with " + lanes[i].model, theme().dim);
+    if (open) {
       decoder_choice(context, lanes[i], "##decoder");
       options_of(context, lanes[i]);
       lane_model_row(context, lanes[i]);

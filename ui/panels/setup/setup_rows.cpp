@@ -31,20 +31,23 @@ void place_field(float left, float words_end) {
   ImGui::SetNextItemWidth(-FLT_MIN);
 }
 
-// Draws the label of an option, shortened to leave the field its width, and the option's name beside it if there is room for both.
+// Draws a whole label: one that is wider than the row has several lines.
+void label_words(const std::string& label, Rgb rgb) {
+  ImGui::AlignTextToFramePadding();
+  wrapped(label, rgb);
+}
+
+// Draws the label of an option, and the option's name beside it if the column of labels has room for both.
 void option_words(const std::string& label,
                   const std::string& name,
                   bool is_idle,
                   const std::string& help) {
   constexpr float kBetween = 6;
-  const float left = ImGui::GetCursorPosX(), wide = ImGui::GetContentRegionAvail().x,
-              column = wide * kFieldColumn;
-  const bool goes_below = right_edge() - column < px(kNarrowestField);
-  const float room = goes_below ? wide : column - px(8) - left;
+  const float left = ImGui::GetCursorPosX();
+  const float room = ImGui::GetContentRegionAvail().x * kFieldColumn - px(8) - left;
   const auto wide_of = [](const std::string& text) { return ImGui::CalcTextSize(text.c_str()).x; };
   ImGui::BeginGroup();
-  ImGui::AlignTextToFramePadding();
-  words(elided(label, room), is_idle ? theme().dim : theme().text);
+  label_words(label, is_idle ? theme().dim : theme().text);
   if (name != label && wide_of(label) + px(kBetween) + wide_of(name) <= room) {
     ImGui::SameLine(0, px(kBetween));
     words(name, theme().dim);
@@ -57,8 +60,7 @@ void option_words(const std::string& label,
 }  // namespace
 
 void row_label(const char* label, const std::string& help) {
-  ImGui::AlignTextToFramePadding();
-  words(label, theme().dim);
+  label_words(label, theme().dim);
   if (!help.empty() && ImGui::IsItemHovered()) tooltip(help);
   const float left = ImGui::GetCursorPosX();
   place_field(left, left + ImGui::GetItemRectSize().x);
