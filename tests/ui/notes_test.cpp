@@ -13,6 +13,7 @@
 #include "ui/files/notes.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/time/timeline_view.h"
+#include "ui/settings/layout_presets.h"
 #include "ui/shell/layout.h"
 
 namespace {
@@ -56,9 +57,9 @@ TEST(Notes, every_lens_and_clock_has_a_name) {
 TEST(Notes, lines_of_a_newer_program_are_kept) {
   Notes read;
   std::string why;
-  EXPECT_TRUE(from_text("decoscope notes 2\nlayout = wide\n\nrun 1 = a\n", read, why)) << why;
+  EXPECT_TRUE(from_text("decoscope notes 2\ncolumns = wide\n\nrun 1 = a\n", read, why)) << why;
   EXPECT_EQ(read.run_names, (std::map<engine::RunId, std::string>{{1, "a"}}));
-  EXPECT_THAT(to_text(read), HasSubstr("\nlayout = wide\n"));
+  EXPECT_THAT(to_text(read), HasSubstr("\ncolumns = wide\n"));
 }
 
 TEST(Notes, unreadable_notes_are_set_aside) {
@@ -266,6 +267,84 @@ TEST(Notes, the_lens_of_a_recording_ends_with_it) {
   stage.shell.open(without);
   stage.settle();
   EXPECT_EQ(stage.shell.state<ui::TextView>().lens, ui::Lens::TokenStatus);
+}
+
+// Returns the node of a panel of the screen Live.
+ImGuiID node_of(const char* panel) {
+  const ImGuiWindow* window =
+      ImGui::FindWindowByName(ui::window_name(ui::Screen::Live, panel, "").c_str());
+  return window ? window->DockId : 0;
+}
+
+// Saves a session in which the user chose the layout "watching".
+void save_watching(const std::string& recording) {
+  Stage stage;
+  stage.shell.take(streams::one_run("lookahead"));
+  stage.shell.show(ui::Screen::Live);
+  for (int i = 0; i < 4; ++i) stage.gui.frame(stage.shell);
+  stage.shell.use_layout(ui::preset_named("watching"));
+  for (int i = 0; i < 6; ++i) stage.gui.frame(stage.shell);
+  stage.save(recording);
+}
+
+TEST(Notes, the_layout_of_a_recording_is_restored_and_undone) {
+  const Folder folder;
+  const std::string recording = folder / "mine.pdrun";
+  save_watching(recording);
+  EXPECT_THAT(read_file(ui::notes_path(recording)), HasSubstr("\nlayout = watching\n"));
+  Stage stage;
+  stage.shell.show(ui::Screen::Live);
+  for (int i = 0; i < 4; ++i) stage.gui.frame(stage.shell);
+  EXPECT_NE(node_of("numbers"), node_of("trajectory"));
+  stage.shell.open(recording);
+  stage.settle();
+  for (int i = 0; i < 6; ++i) stage.gui.frame(stage.shell);
+  EXPECT_EQ(stage.shell.settings().layout, "watching");
+  EXPECT_EQ(node_of("numbers"), node_of("trajectory"));
+  stage.shell.perform(ui::Action::Undo);
+  for (int i = 0; i < 6; ++i) stage.gui.frame(stage.shell);
+  EXPECT_EQ(stage.shell.settings().layout, "");
+  EXPECT_NE(node_of("numbers"), node_of("trajectory"));
+}
+
+TEST(Notes, the_layout_of_a_recording_ends_with_it) {
+  const Folder folder;
+  const std::string with = folder / "with.pdrun", without = folder / "without.pdrun";
+  save_watching(with);
+  {
+    engine::Recorder recorder(without);
+    for (const engine::Event& event : streams::one_run("jacobi")) recorder.push(event);
+  }
+  Stage stage;
+  const auto open = [&](const std::string& path) {
+    stage.shell.open(path);
+    stage.settle();
+    for (int i = 0; i < 6; ++i) stage.gui.frame(stage.shell);
+    return std::string(ui::preset_named(stage.shell.settings().layout).word);
+  };
+  EXPECT_EQ(open(with), "watching");
+  EXPECT_EQ(open(without), "standard");
+  EXPECT_FALSE(fs::exists(ui::notes_path(without)));
+  // A layout that the user chooses is saved with the recording, and stays.
+  stage.shell.use_layout(ui::preset_named("numbers"));
+  EXPECT_EQ(open(with), "watching");
+  EXPECT_THAT(read_file(ui::notes_path(without)), HasSubstr("\nlayout = numbers\n"));
+  EXPECT_EQ(open(without), "numbers");
+}
+
+TEST(Notes, an_unknown_layout_is_kept_but_not_used) {
+  const Folder folder;
+  const std::string recording = folder / "mine.pdrun";
+  save_watching(recording);
+  write_file(ui::notes_path(recording), "decoscope notes 1\nlayout = of-a-newer-program\n");
+  {
+    Stage stage;
+    stage.shell.open(recording);
+    stage.settle();
+    EXPECT_EQ(stage.shell.settings().layout, "");
+    stage.shell.perform(ui::Action::Bookmark);
+  }
+  EXPECT_THAT(read_file(ui::notes_path(recording)), HasSubstr("\nlayout = of-a-newer-program\n"));
 }
 
 TEST(Notes, lens_and_measured_range_survive_saving) {

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr int kVersion = 1;
 constexpr std::size_t kMaxName = 80;
 constexpr double kMaxTime = 1e18;  // ns; 32 years
-constexpr std::string_view kLens = "lens = ", kRange = "range";
+constexpr std::string_view kLens = "lens = ", kLayout = "layout = ", kRange = "range";
 // The names of the clocks, in the order of ClockKind.
 constexpr std::array<std::string_view, kClocks> kClockNames{"wall", "compute", "steps", "positions",
                                                             "normalised"};
@@ -176,6 +176,11 @@ bool take_line(std::string_view line, Notes& notes) {
   }
   if (line.starts_with(engine::kRunNote)) return take_note(line, notes);
   if (line.starts_with(kLens)) return take_lens(line.substr(kLens.size()), notes);
+  // The window ignores the word of a preset that it does not know.
+  if (line.starts_with(kLayout)) {
+    notes.view.layout = one_line(line.substr(kLayout.size()));
+    return true;
+  }
   if (line.starts_with("range = ") || line.starts_with("range of "))
     return take_range(line.substr(kRange.size()), notes);
   if (line.empty() || take_lane_line(line, notes)) return true;
@@ -223,6 +228,7 @@ std::string to_text(const Notes& notes) {
   }
   if (const auto& lens = notes.view.lens)
     text += fmt::format("{}{}\n", kLens, kLensNames[static_cast<std::size_t>(*lens)]);
+  if (!notes.view.layout.empty()) text += fmt::format("{}{}\n", kLayout, notes.view.layout);
   for (const MeasuredRange& range : notes.view.ranges) {
     const std::string owner = range.run != 0    ? fmt::format(" of run {}", range.run)
                               : range.race != 0 ? fmt::format(" of race {}", range.race)

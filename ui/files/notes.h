@@ -1,4 +1,4 @@
-// The user's notes on a recording: bookmarks, names of and notes on runs, arrangement of lanes, lens and measured ranges. They are saved
+// The user's notes on a recording: bookmarks, names of and notes on runs, arrangement of lanes, lens, layout and measured ranges. They are saved
 // beside the recording, in NAME.pdrun.ui; the recording itself does not change.
 //   decoscope notes 1
 //   bookmark = numbered, run 2, step 14, 125000000 ns
@@ -7,6 +7,7 @@
 //   lanes = target, commit, verify
 //   collapsed lanes = A target, B pool hit
 //   lens = probability
+//   layout = timeline
 //   range of run 2 = compute, 125000000 to 250000000
 //   range of race 1 = compute, 0 to 250000000
 #pragma once
@@ -61,7 +62,8 @@ struct MeasuredRange {
 
 /// What the panels showed when the document was left. It is not a part of undo.
 struct NotedView {
-  std::optional<Lens> lens;           // nullopt: the user has not chosen one
+  std::optional<Lens> lens;  // nullopt: the user has not chosen one
+  std::string layout;        // word of the layout preset; empty: the user has not chosen one
   std::vector<MeasuredRange> ranges;  // all on one clock, at most one of a run or a race
   bool operator==(const NotedView&) const = default;
 };

@@ -244,7 +244,10 @@ void Shell::go_through_history(bool back) {
   }
   Settings chosen;
   std::string ignored;
+  const std::string preset = settings_.layout;
   if (from_text(wanted->settings, chosen, ignored)) choose(settings_, chosen);
+  // Without the places of the panels as they were, they are built as the preset says.
+  if (settings_.layout != preset && wanted->layout == before.layout) preset_changed_ = true;
   // Temporary marks are not part of the history.
   std::vector<Bookmark> passing = notes_.bookmarks;
   std::erase_if(passing, [](const Bookmark& b) { return b.kind != Bookmark::Kind::Passing; });

@@ -15,6 +15,7 @@
 #include "ui/files/saving.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/time/timeline_view.h"
+#include "ui/settings/layout_presets.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
 
@@ -161,11 +162,13 @@ Notes Shell::notes_to_save() const {
   return all;
 }
 
-// Returns the lens, if the user has chosen one, and the measured ranges of runs and races.
+// Returns the lens and the layout, if the user has chosen one, and the measured ranges of runs and races.
 NotedView Shell::view_to_save() {
   NotedView view{.ranges = ranges_to_restore_};
   const Lens lens = state<TextView>().lens;
   if (lens != Lens::TokenStatus || notes_kept_.view.lens) view.lens = lens;
+  view.layout = preset_named(settings_.layout).word;
+  if (view.layout == layout_at_begin_) view.layout = notes_kept_.view.layout;
   const TimelineView& timeline = state<TimelineView>();
   const auto measured = timeline.measured();
   if (!measured.empty()) view.ranges.clear();
@@ -175,12 +178,13 @@ NotedView Shell::view_to_save() {
   return view;
 }
 
-// Saves the notes beside their recording: at the end, and before another document is shown, while the panels still have the view. A view without
-// notes makes no file.
+// Saves the notes beside their recording: at the end, and before another document is shown, while the panels still have the view. Lens and
+// ranges without notes make no file.
 void Shell::keep_notes() {
   Notes now = notes_to_save();
-  const bool has_notes = !now.empty() || !notes_kept_.empty();
+  const bool has_own_notes = !now.empty() || !notes_kept_.empty();
   now.view = view_to_save();
+  const bool has_notes = has_own_notes || !now.view.layout.empty();
   if (notes_source_.empty()) {
     if (!live_saved_as_.empty() && now != live_notes_saved_) {
       if (const std::string trouble = save_notes(now, live_saved_as_); !trouble.empty())
@@ -205,6 +209,24 @@ void Shell::adopt_notes() {
   ranges_to_restore_ = notes_source_.empty() ? std::vector<MeasuredRange>{} : notes_.view.ranges;
   notes_.view = {};
   history_.forget();
+  adopt_layout();
+}
+
+// Arranges the panels as the notes of the document say, until another document is shown or the user chooses another layout.
+void Shell::adopt_layout() {
+  const auto shown = [this] { return std::string(preset_named(settings_.layout).word); };
+  if (layout_before_ && shown() == layout_at_begin_) use_layout(preset_named(*layout_before_));
+  layout_before_.reset();
+  const std::string& wanted = notes_kept_.view.layout;
+  const LayoutPreset& preset = preset_named(wanted);
+  if (wanted == preset.word && wanted != shown()) {
+    layout_before_ = shown();
+    history_.take({to_text(chosen_part(settings_)), notes_to_save(), ""});
+    use_layout(preset);
+    say(fmt::format("The layout {} was saved with this recording. Ctrl+Z undoes it.",
+                    preset.label));
+  }
+  layout_at_begin_ = shown();
 }
 
 // Restores the measured ranges when the recording has been read; those that the user has measured meanwhile stay.

@@ -17,6 +17,7 @@
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
+#include "ui/settings/layout_presets.h"
 #include "ui/shell/catalog.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/font_file.h"
@@ -63,6 +64,7 @@ Shell::Shell(const Catalog& catalog,
   loaded_ = form_;
   keys_ = bound_keys(settings_.keys);
   settings_kept_ = to_text(settings_);
+  layout_at_begin_ = preset_named(settings_.layout).word;
 }
 
 Shell::~Shell() {
@@ -328,6 +330,19 @@ bool Shell::export_waits() {
   return exporting_ != nullptr;
 }
 
+// Lets Setup race the prompts of a file. @return false if it is no file of prompts, or belongs to a training run
+bool Shell::take_prompts(const std::string& path) {
+  SetupForm form = form_;
+  form.prompt_file = path;
+  read_prompt_file(form, catalog_);
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (!form.prompt_file_error.empty() || engine::looks_like_training(folder)) return false;
+  form_ = std::move(form);
+  show(Screen::Compare);
+  say("Run race takes the prompts of " + path + " in turn.");
+  return true;
+}
+
 void Shell::open(const std::string& path, bool keep_screen) {
   if (export_waits()) return;
   message_until_ = clock_;  // a message about another file would seem to be about this one
@@ -341,6 +356,7 @@ void Shell::open(const std::string& path, bool keep_screen) {
     say("Suffix decoding and Lookahead will copy from " + path + ".");
     return;
   }
+  if (path.ends_with(".jsonl") && take_prompts(path)) return;
   if (engine::looks_like_lesson(path)) {
     open_lesson(path);
     return;

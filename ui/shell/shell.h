@@ -81,7 +81,8 @@ class Shell {
   void show(Screen screen);
   /// Sets the theme, from the next frame on.
   void set_theme(ThemeName theme);
-  /// Opens a recording, a training run by its log or folder, or a model by its .gguf file or folder. Failures become a message on screen. A folder that
+  /// Opens a recording, a training run by its log or folder, or a model by its .gguf file or folder; a file of prompts goes to Setup. Failures become a
+  /// message on screen. A folder that
   /// holds a model and its training run is opened as the model, on the screen Training as the training run. A recording is read while the
   /// window draws it.
   /// @param keep_screen  if false, Compare is shown for a race and Live for a single run
@@ -341,6 +342,7 @@ class Shell {
   NotedView view_to_save();
   void keep_notes();
   void adopt_notes();
+  void adopt_layout();
   void restore_ranges();
   // Returns a path in the folder used last, else in the documents folder.
   std::string suggested(const char* name) const;
@@ -385,6 +387,7 @@ class Shell {
   void scale(int percent);
   void run(bool race);
   void load();
+  bool take_prompts(const std::string& path);
   bool open_model(const std::string& path);
   bool open_folder(const std::string& path);
 
@@ -482,9 +485,11 @@ class Shell {
       layout_pressed_;  // the layout when the mouse button was pressed last; empty: compared
   std::tuple<Screen, float, float, float> docked_,
       docked_pressed_;  // screen, width, top and bottom of the docked panels: now, and when the mouse was pressed
-  std::string layout_to_load_;  // by the next frame; empty: none
-  int layout_settles_ = 0;      // frames until the layout after the release is compared
-  double stops_since_ = -1;     // clock_ when "Save and close" stopped the runs; -1: it did not
+  std::string layout_to_load_;   // by the next frame; empty: none
+  std::string layout_at_begin_;  // word of the layout preset when the document was shown first
+  std::optional<std::string> layout_before_;  // before the layout of this document replaced it
+  int layout_settles_ = 0;   // frames until the layout after the release is compared
+  double stops_since_ = -1;  // clock_ when "Save and close" stopped the runs; -1: it did not
   bool export_prompt_text_ = false, export_range_only_ = false, export_own_compute_ = false,
        export_for_spreadsheets_ = false, export_any_page_size_ = false;  // checkboxes of the dialog
   std::string export_path_, export_said_, save_path_;

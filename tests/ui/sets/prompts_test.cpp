@@ -194,6 +194,19 @@ TEST(Prompts, a_file_is_chosen_raced_and_listed) {
       {}, catalog_with_files());
 }
 
+TEST(Prompts, a_dropped_file_is_taken_by_setup) {
+  const test::Folder folder;
+  for (const char* name : {"set.jsonl", "broken.jsonl"}) std::ofstream(folder / name) << "x";
+  DrawnWindow window;
+  window.catalog = catalog_with_files();
+  window.shell.open(folder / "set.jsonl");
+  EXPECT_EQ(window.shell.form().prompt_file, folder / "set.jsonl");
+  EXPECT_EQ(window.shell.screen(), Screen::Compare);
+  EXPECT_THAT(window.said(), HasSubstr("3 prompts: kb 2, arith 1"));
+  window.shell.open(folder / "broken.jsonl");
+  EXPECT_EQ(window.shell.form().prompt_file, folder / "set.jsonl") << "it is no file of prompts";
+}
+
 TEST(Prompts, a_row_shows_its_race_and_a_column_sorts) {
   scripted::play("rows", [](ImGuiTestContext* ctx, scripted::Stage& stage) {
     Shell& shell = *stage.shell;
