@@ -77,6 +77,49 @@ TEST(Opening, recording_is_drawn_while_it_is_read) {
   })) << "no frame showed a part of the recording";
 }
 
+TEST(Recents, have_saved_and_opened_files_with_the_newest_first) {
+  const Folder folder;
+  const std::string opened = folder.file("opened.pdrun"), saved = folder.file("saved.pdrun");
+  record(opened, streams::one_run("jacobi", 24));
+  Stage stage;
+  stage.shell.take(streams::one_run("ar", 24));
+  stage.gui.frame(stage.shell);
+  stage.shell.save(saved);
+  EXPECT_TRUE(
+      waiting::until([&] { return !stage.shell.saves(); }, [&] { stage.gui.frame(stage.shell); }));
+  const std::vector<std::string>& recents = stage.shell.settings().recents;
+  EXPECT_EQ(recents, std::vector{saved});
+  stage.shell.open(opened);
+  stage.finish();
+  EXPECT_EQ(recents, (std::vector{opened, saved}));
+  stage.shell.open(saved);
+  stage.finish();
+  EXPECT_EQ(recents, (std::vector{saved, opened})) << "each once";
+  stage.shell.show(ui::Screen::Welcome);
+  for (int i = 0; i < 4; ++i) stage.gui.frame(stage.shell);
+  const std::string said = stage.gui.said(stage.shell);
+  const std::size_t first = said.find("saved.pdrun"), second = said.find("opened.pdrun");
+  EXPECT_LT(first, second);
+  EXPECT_NE(second, std::string::npos);
+}
+
+TEST(Recents, a_missing_file_leaves_the_list_when_it_is_opened) {
+  const Folder folder;
+  const std::string kept = folder.file("kept.pdrun"), gone = folder.file("gone.pdrun"),
+                    damaged = folder.file("damaged.pdrun");
+  record(kept, streams::one_run("ar", 24));
+  std::ofstream(damaged) << "no recording";
+  Stage stage;
+  stage.shell.settings().recents = {gone, damaged, kept};
+  stage.shell.open(gone);
+  stage.finish();
+  EXPECT_NE(stage.shell.message().find("gone.pdrun"), std::string::npos) << stage.shell.message();
+  EXPECT_EQ(stage.shell.settings().recents, (std::vector{damaged, kept}));
+  stage.shell.open(damaged);
+  stage.finish();
+  EXPECT_EQ(stage.shell.settings().recents.size(), 2u) << "a file that exists stays in the list";
+}
+
 TEST(Opening, escape_stops_reading_and_keeps_events) {
   EXPECT_TRUE(waiting::in_the_midst_of(8'000, [](int n_tokens) {
     const Folder folder;

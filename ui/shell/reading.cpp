@@ -1,6 +1,7 @@
 // Reads a recording: takes a slice of its events per frame and shows the progress.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -104,6 +105,9 @@ void Shell::end_reading() {
     else if (session_.shown().timeline.runs().empty())
       say(done->path() + ": contains no run.");
   } catch (const engine::Error& error) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(done->path(), ignored))
+      std::erase(settings_.recents, done->path());
     say(error.what());
   }
 }
