@@ -4,7 +4,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -14,6 +17,8 @@
 #include "engine/event/timeline/timeline.h"
 #include "tests/support/files.h"
 #include "tests/ui/support/replay.h"
+#include "tests/ui/support/set_stream.h"
+#include "ui/files/prompt_file.h"
 #include "ui/lesson/progress.h"
 #include "ui/prepare/time/run_times.h"
 #include "ui/shell/layout.h"
@@ -162,6 +167,7 @@ TEST(FeaturePictures, panels) {
     camera.open("recordings/smollm2_race.pdrun", Screen::Compare);
     camera.perform(Action::AlignLanes);
     camera.take("aligned", "lanes");
+    camera.take("baseline", "difference");
     camera.shell().show(Screen::Live);
     ctx->Yield(4);
     camera.select("lookahead");
@@ -172,6 +178,9 @@ TEST(FeaturePictures, panels) {
     camera.shell().set_theme(ui::ThemeName::Monochrome);
     ctx->Yield(4);
     camera.take("monochrome", "text");
+    camera.shell().set_theme(ui::ThemeName::HighContrast);
+    ctx->Yield(4);
+    camera.take("high_contrast", "text");
     camera.shell().set_theme(ui::ThemeName::Dark);
     camera.open("lessons/6_lookahead.pdrun", Screen::Live);
     camera.select("lookahead");
@@ -249,6 +258,66 @@ TEST(FeaturePictures, a_run_and_its_settings) {
     stage.replay->pace = 200;
     wait_until(ctx, [&] { return run_of(stage) && run_of(stage)->over(); });
   });
+}
+
+// Returns a run whose decoder chose the sizes of its steps.
+std::vector<engine::Event> run_with_choices() {
+  std::vector<engine::Event> events = streams::one_run("prompt-lookup", 300);
+  for (engine::Event& event : events)
+    if (auto* drafted = std::get_if<engine::Drafted>(&event); drafted && drafted->step >= 2)
+      drafted->decision = {.size = 1 + drafted->step % 5, .tokens = 1.5f, .ms = 5, .plain_ms = 4};
+  return events;
+}
+
+TEST(FeaturePictures, measurements) {
+  film("pictures_measurements", kOfPanels, [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
+    const std::vector<std::string> decoders{"ar", "jacobi", "lookahead"};
+    camera.shell().show(Screen::Compare);
+    camera.shell().take(
+        streams::set_of_races({.decoders = decoders, .n_prompts = 6, .n_repeats = 3}));
+    ctx->Yield(6);
+    camera.take("repeats", "difference");
+    camera.take("prompts", "prompts");
+  });
+  film("pictures_decisions", kOfPanels, [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
+    camera.shell().take(run_with_choices());
+    camera.shell().show(Screen::Lab);
+    ctx->Yield(4);
+    camera.take("decisions", "decisions");
+  });
+}
+
+TEST(FeaturePictures, a_dropped_file) {
+  const engine::test::Folder folder;
+  std::ofstream(folder / "questions.jsonl") << "{}";
+  const fs::path was = fs::current_path();
+  fs::current_path(folder.path());  // the picture has the name alone
+  ui::Catalog catalog = streams::catalog();
+  catalog.read_prompts = [](const std::string&) -> ui::CatalogPromptFile {
+    return {.prompts = {{"a", "one", "kb"}, {"b", "two", "arith"}, {"c", "three", "kb"}}};
+  };
+  film(
+      "pictures_drop", kOfPanels,
+      [](ImGuiTestContext* ctx, Camera& camera, Stage&) {
+        camera.shell().open("questions.jsonl");
+        ctx->Yield(4);
+        camera.take("drop", "setup");
+      },
+      catalog);
+  fs::current_path(was);
+}
+
+// The page of features has a picture of its own for each.
+TEST(FeaturePictures, no_two_features_share_one) {
+  const std::string page = bytes_of(DECOSCOPE_SOURCE_DIR "/docs/window.md");
+  const std::regex link("\\]\\((pictures/window/[a-z0-9_]+\\.png)\\)");
+  std::set<std::string> found;
+  for (std::sregex_iterator it(page.begin(), page.end(), link), end; it != end; ++it) {
+    EXPECT_TRUE(found.insert((*it)[1]).second) << (*it)[1];
+    EXPECT_TRUE(fs::exists(std::string(DECOSCOPE_SOURCE_DIR "/docs/") + (*it)[1].str()))
+        << (*it)[1];
+  }
+  EXPECT_GE(found.size(), 34u);
 }
 
 TEST(FeaturePictures, a_lesson) {
