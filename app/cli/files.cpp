@@ -37,7 +37,8 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
           "arith (word problems), kb (questions to a list of facts), sql (text to query), "
           "py (short functions), blocks (plans), write (passages that end in given "
           "sentences), chat (two turns, thirteen categories) or plain (text); or an open data set "
-          "by name (gsm8k, humaneval, mbpp, mt_bench, ..), with --data")
+          "by name (gsm8k, humaneval, mbpp, mt_bench, ..), with --data; or rewriting and writing: "
+          "requests to a chat model about texts of open data sets")
       ->required();
   generate
       ->add_option("--split", p.data.split,

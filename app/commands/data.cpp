@@ -2,6 +2,9 @@
 #include <filesystem>
 #include <memory>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "app/cli/commands.h"
 #include "app/cli/paths.h"
 #include "app/cli/terminal.h"
@@ -9,6 +12,7 @@
 #include "app/commands/run_code.h"
 #include "engine/base/input_file.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/data/chat_requests.h"
 #include "engine/data/data_tool.h"
 #include "engine/data/readers.h"
 #include "engine/tokenizer/tokenizer_path.h"
@@ -41,6 +45,36 @@ engine::CountTokens token_counter(const std::string& given, const engine::FileLi
   };
 }
 
+/// True for parts of requests that are made from texts of other data sets: rewriting, writing.
+bool is_request_part(const std::string& task) {
+  const std::vector<std::string> sets = engine::sets_of_request_part(task);
+  return !sets.empty() && sets != std::vector{task};
+}
+
+/// Writes requests as prompts for `generate` and `compare`: id, task, split, prompt.
+/// @throws Error(Usage)  if no folder of open data sets is given
+void generate_requests(const DataOptions& options,
+                       const std::string& data_dir,
+                       const std::function<void(const std::string& request)>& write) {
+  if (data_dir.empty())
+    throw engine::Error(engine::ErrorCode::Usage,
+                        options.task +
+                            ": is made from open data sets, and no folder of data sets is "
+                            "given; use --data DIR or set DECOSCOPE_DATA");
+  const nlohmann::json part = {{options.task, {{"weight", 1}}}};
+  const engine::ChatRequests requests(part.dump(), 1, data_dir,
+                                      engine::split_from_name(options.split));
+  const auto end = std::min(std::ssize(requests.list()), options.start + options.count);
+  for (std::int64_t i = options.start; i < end && !interrupted(); i++) {
+    const nlohmann::ordered_json request = {
+        {"id", fmt::format("{}/{}/{}", options.task, options.split, i)},
+        {"task", options.task},
+        {"split", options.split},
+        {"prompt", requests.list()[static_cast<std::size_t>(i)].text}};
+    write(request.dump());
+  }
+}
+
 /// Prints records as JSON Lines or, with --json, as a list. After Ctrl+C the list is shorter but
 /// valid.
 int generate_data(const DataOptions& options) {
@@ -50,9 +84,13 @@ int generate_data(const DataOptions& options) {
     print(options.json ? record : record + "\n");
     n++;
   };
-  engine::generate_records(options.task, engine::split_from_name(options.split), options.level,
-                           options.start, options.count, write, interrupted,
-                           options.data.empty() ? data_dir_of_environment() : options.data);
+  const std::string data_dir = options.data.empty() ? data_dir_of_environment() : options.data;
+  if (is_request_part(options.task)) {
+    generate_requests(options, data_dir, write);
+  } else {
+    engine::generate_records(options.task, engine::split_from_name(options.split), options.level,
+                             options.start, options.count, write, interrupted, data_dir);
+  }
   if (options.json) print(n == 0 ? "[]\n" : "\n]\n");
   return interrupted() ? kCancelled : 0;
 }

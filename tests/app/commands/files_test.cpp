@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/cli_fixture.h"
+#include "tests/support/request_data.h"
 
 namespace {
 
@@ -239,6 +240,24 @@ TEST_F(CliModel, open_set_questions_are_a_prompt_file_with_a_checker) {
       run("compare --json --decoders ar,lookahead --max-tokens 6 --prompt-file " + file).out);
   ASSERT_EQ(race["results"].size(), 6u);
   EXPECT_EQ(race["results"][2]["id"], record["id"]);
+}
+
+TEST_F(Cli, requests_about_texts_are_a_prompt_file) {
+  engine::test::write_request_data(folder);
+  const std::string ask = "data generate writing --split train --data " + folder;
+  const json all = json::parse(run(ask + " --json --count 100").out);
+  ASSERT_GT(all.size(), 10u);
+  EXPECT_LT(all.size(), 61u) << "60 claims";
+  const json second = json::parse(run(ask + " --start 1 --count 1").out);
+  EXPECT_EQ(second, all[1]);
+  EXPECT_EQ(second["id"], "writing/train/1");
+  EXPECT_NE(second["prompt"].get<std::string>().find(" can "), std::string::npos) << second;
+  for (const json& unseen :
+       json::parse(run("data generate writing --split test --json --data " + folder).out))
+    for (const json& seen : all) EXPECT_NE(unseen["prompt"], seen["prompt"]);
+  const Outcome nowhere = shell("DECOSCOPE_DATA= $DECOSCOPE data generate rewriting");
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_NE(nowhere.err.find("--data DIR"), std::string::npos) << nowhere.err;
 }
 
 TEST_F(Cli, a_missing_open_set_or_split_is_wrong_usage) {
