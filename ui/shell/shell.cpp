@@ -17,7 +17,6 @@
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
-#include "ui/settings/layout_presets.h"
 #include "ui/shell/catalog.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/font_file.h"
@@ -64,7 +63,7 @@ Shell::Shell(const Catalog& catalog,
   loaded_ = form_;
   keys_ = bound_keys(settings_.keys);
   settings_kept_ = to_text(settings_);
-  layout_at_begin_ = preset_named(settings_.layout).word;
+  adopt_layout();
 }
 
 Shell::~Shell() {
