@@ -40,7 +40,7 @@ engine::Nanoseconds ns_of(double ms) {
   return std::llround(ms * 1e6);
 }
 double ms_of(engine::Nanoseconds ns) {
-  return static_cast<double>(ns) * 1e-6;
+  return static_cast<double>(ns) / 1e6;
 }
 
 /// The stages by the options, where a time that was not given is the default.

@@ -87,6 +87,7 @@ std::vector<float> EncodedText::append(std::span<const TokenId> tokens) {
 }
 
 void EncodedText::truncate(int length) {
+  if (length >= std::ssize(tokens_)) return;
   cache_->truncate(length);
   tokens_.resize(static_cast<std::size_t>(length));
 }
