@@ -78,11 +78,11 @@ void RecordingReader::read_header() {
   }
   const std::uint32_t n = get_u32(head.substr(12));
   pos_ = kHeaderHeadBytes;
-  if (n <= kMaxHeaderBytes) {
+  const bool is_cut = kHeaderHeadBytes + std::uint64_t{n} + 4 > report_.file_bytes;
+  if (n >= 12 && n <= kMaxHeaderBytes && !is_cut) {
     const std::string_view whole = bytes_at(8, 8 + std::size_t{n} + 4);
-    if (whole.size() < 8 + std::size_t{n} + 4) return give_up_at(0);
     const std::string_view fields = whole.substr(8, n);
-    if (crc_of(whole.substr(0, 8 + n)) == get_u32(whole.substr(8 + n)) && n >= 12) {
+    if (crc_of(whole.substr(0, 8 + n)) == get_u32(whole.substr(8 + n))) {
       const std::size_t n_version = std::min<std::size_t>(get_u32(fields), n - 12);
       report_.program_version = fields.substr(4, n_version);
       report_.unix_seconds = static_cast<std::int64_t>(get_u64(fields.substr(4 + n_version)));
@@ -90,8 +90,10 @@ void RecordingReader::read_header() {
       return;
     }
   }
-  ++report_.n_damaged;  // the header is damaged; the frame marker finds the frames after it
+  // The header is damaged, perhaps its length; the frame marker finds the frames after it.
   const auto found = next_frame_after(pos_ - 1);
+  if (!found && is_cut) return give_up_at(0);
+  ++report_.n_damaged;
   if (!found) return give_up_at(pos_);
   report_.skipped_bytes += *found - pos_;
   pos_ = *found;

@@ -197,6 +197,20 @@ TEST(Recording, a_flipped_bit_costs_at_most_its_own_event) {
   }
 }
 
+TEST(Recording, a_flipped_bit_of_the_header_costs_no_event) {
+  for (const int n_steps : {1, 48}) {  // shorter and longer than the largest header
+    const Recorded whole = recorded(n_steps);
+    const std::size_t n_header = recording_header(0).size();
+    for (std::size_t bit = 8 * 12; bit < 8 * n_header; ++bit) {
+      std::string bytes = whole.bytes;
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+      const Loaded loaded = load(bytes);
+      EXPECT_EQ(loaded.events.size(), whole.events.size()) << "bit " << bit;
+      EXPECT_FALSE(loaded.report.notices().empty()) << "bit " << bit;
+    }
+  }
+}
+
 TEST(Recording, damage_in_several_places_keeps_the_rest) {
   Recorded whole = recorded(48);
   for (const std::size_t frame : {3, 9, 10, 40}) whole.bytes[whole.frame_ends[frame] - 1] ^= 1;
