@@ -269,8 +269,8 @@ TEST_F(CliDraft, a_draft_whose_context_is_full_is_noted) {
   const Outcome made = run("model random --config " + folder + "/short.json --tokenizer " +
                            DECOSCOPE_SOURCE_DIR "/assets/models/demo-target " + folder + "/short");
   ASSERT_EQ(made.code, 0) << made.err;
-  const std::string rest =
-      " --draft " + folder + "/short --prompt 'Anna has 3' --max-tokens 24 " + "--ignore-eos";
+  const std::string rest = " --draft " + folder + "/short --prompt 'Anna has 3' --max-tokens 24 " +
+                           "--ignore-eos --set gamma=2";
   for (const char* command :
        {"generate --decoder speculative --json", "compare --decoders ar,speculative --repeat 2"}) {
     const Outcome found = run(command + rest);
