@@ -95,7 +95,7 @@ HeadsFiles heads_by_first_layer(bool sees_grams, std::uint64_t seed = 5) {
   HeadsFiles files;
   files.path = files.name = "heads";
   files.config.kind = HeadsKind::Chimera;
-  files.config.n_heads = 3;
+  files.config.n_heads = 4;
   files.config.dim = kDim;
   files.config.vocab_size = kVocab;
   files.config.hidden_dim = 56;
@@ -142,7 +142,6 @@ TEST(FirstLayerHeads, decoding_with_them_changes_no_token) {
   const auto device = kernels::open_cpu(1);
   for (const ModelScale scale : {ModelScale{}, ModelScale{4, 2}}) {
     const auto target = Model::load(*device, model.files(), {.dtype = DType::F32, .scale = scale});
-    std::vector<std::vector<float>> expected;
     for (const bool sees_grams : {true, false}) {
       const HeadsFiles files = heads_by_first_layer(sees_grams);
       HeadsOptions options = options_of(DType::F32, scale);
