@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace ui {
 namespace {
@@ -17,24 +19,26 @@ struct Table {
   std::uint64_t offset = 0, length = 0;
 };
 
-/// Reads big-endian numbers of an open file.
+/// Reads big-endian numbers of a file.
 class Reader {
  public:
-  explicit Reader(std::ifstream& in) : in_(in) {}
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
   /// Returns the number of `n_bytes` bytes at `offset`; 0 after a failure.
-  std::uint32_t at(std::uint64_t offset, int n_bytes) {
-    in_.seekg(static_cast<std::streamoff>(offset));
+  std::uint32_t at(std::uint64_t offset, std::uint64_t n_bytes) {
+    ok_ = ok_ && offset + n_bytes <= bytes_.size();
+    if (!ok_) return 0;
     std::uint32_t value = 0;
-    for (int i = 0; i < n_bytes; ++i)
-      value = value << 8 | (static_cast<std::uint32_t>(in_.get()) & 0xFF);
-    if (!in_) ok_ = false;
-    return ok_ ? value : 0;
+    for (const char c : bytes_.substr(offset, n_bytes))
+      value = value << 8 | static_cast<unsigned char>(c);
+    return value;
   }
+  /// Returns the signed number of two bytes.
+  int signed_at(std::uint64_t offset) { return static_cast<std::int16_t>(at(offset, 2)); }
   bool ok() const { return ok_; }
 
  private:
-  std::ifstream& in_;  // outlives the reader
+  std::string_view bytes_;  // outlives the reader
   bool ok_ = true;
 };
 
@@ -60,18 +64,142 @@ std::optional<Tables> tables_of(Reader& reader, std::uint64_t n_bytes) {
   return reader.ok() ? std::optional(tables) : std::nullopt;
 }
 
-// Returns true if the table of characters has an encoding that Dear ImGui's reader knows: Unicode, or Unicode of Windows.
-bool maps_unicode(Reader& reader, const Table& cmap) {
+// Returns the place of the encoding that Dear ImGui's reader uses, the last one of Unicode or of Unicode in Windows; nullopt if there is none.
+std::optional<std::uint64_t> unicode_map(Reader& reader, const Table& cmap) {
+  std::optional<std::uint64_t> found;
   const std::uint32_t n = reader.at(cmap.offset + 2, 2);
-  if (4 + std::uint64_t{n} * 8 > cmap.length) return false;
+  if (4 + std::uint64_t{n} * 8 > cmap.length) return found;
   for (std::uint64_t i = 0; i < n; ++i) {
     const std::uint64_t at = cmap.offset + 4 + i * 8;
     const std::uint32_t platform = reader.at(at, 2), encoding = reader.at(at + 2, 2);
-    const bool known = platform == 0 || (platform == 3 && (encoding == 1 || encoding == 10));
-    if (known && std::uint64_t{reader.at(at + 4, 4)} + 4 <= cmap.length) return reader.ok();
+    if (platform == 0 || (platform == 3 && (encoding == 1 || encoding == 10)))
+      found = cmap.offset + reader.at(at + 4, 4);
   }
-  return false;
+  return found;
 }
+
+// Returns true if an encoding leads to glyphs of the font only. The reader does not check that.
+bool maps_to_glyphs(Reader& reader, std::uint64_t map, std::uint64_t n_glyphs) {
+  switch (reader.at(map, 2)) {
+    case 4: {  // segments of 16-bit characters
+      const std::uint64_t twice = reader.at(map + 6, 2), ends = map + 14, starts = ends + twice + 2;
+      for (std::uint64_t i = 0; i < twice && reader.ok(); i += 2) {
+        const std::uint32_t end = reader.at(ends + i, 2), start = reader.at(starts + i, 2),
+                            delta = reader.at(starts + twice + i, 2);
+        const std::uint64_t range = starts + 2 * twice + i, offset = reader.at(range, 2);
+        for (std::uint64_t c = start; c <= end; ++c) {
+          const std::uint64_t glyph =
+              offset == 0 ? (c + delta) & 0xFFFF : reader.at(range + offset + 2 * (c - start), 2);
+          if (glyph >= n_glyphs && c != 0xFFFF)
+            return false;  // the last segment only ends the list
+        }
+      }
+      return reader.ok();
+    }
+    case 6: {  // a range of 16-bit characters
+      const std::uint64_t n = reader.at(map + 8, 2);
+      for (std::uint64_t i = 0; i < n; ++i)
+        if (reader.at(map + 10 + 2 * i, 2) >= n_glyphs) return false;
+      return reader.ok();
+    }
+    case 12: {  // groups of 32-bit characters
+      const std::uint64_t n = reader.at(map + 12, 4);
+      for (std::uint64_t i = 0; i < n && reader.ok(); ++i) {
+        const std::uint64_t group = map + 16 + 12 * i, start = reader.at(group, 4),
+                            end = reader.at(group + 4, 4), glyph = reader.at(group + 8, 4);
+        if (end < start || glyph + (end - start) >= n_glyphs) return false;
+      }
+      return reader.ok();
+    }
+    default:
+      return false;
+  }
+}
+
+/// Checks the outlines of a TrueType font: the reader of Dear ImGui takes their counts and references as they are.
+class Outlines {
+ public:
+  Outlines(Reader& reader, Table glyf, Table loca, std::uint64_t wide, std::uint32_t n, int most)
+      : reader_(reader), glyf_(glyf), loca_(loca), wide_(wide), states_(n), most_(most) {}
+
+  /// Returns true if every outline is inside its place in the table.
+  bool are_whole() {
+    if (loca_.length < (states_.size() + 1) * wide_) return false;
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      if (!is_whole(i)) return false;
+    return true;
+  }
+
+ private:
+  enum class State : char { Unknown, Checking, Whole };
+
+  std::uint64_t place(std::size_t glyph) {
+    return glyf_.offset + reader_.at(loca_.offset + glyph * wide_, wide_) * (4 / wide_);
+  }
+  bool is_whole(std::size_t glyph) {
+    if (glyph >= states_.size() || states_[glyph] == State::Checking) return false;
+    if (states_[glyph] == State::Whole) return true;
+    states_[glyph] = State::Checking;
+    const std::uint64_t at = place(glyph), end = place(glyph + 1);
+    if (at > end || end > glyf_.offset + glyf_.length) return false;
+    const int n_contours = at < end ? reader_.signed_at(at) : 0;
+    if (at < end) {
+      if (reader_.signed_at(at + 6) - reader_.signed_at(at + 2) > most_ ||
+          reader_.signed_at(at + 8) - reader_.signed_at(at + 4) > most_)
+        return false;
+      const std::uint64_t after =
+          n_contours < 0 ? after_parts(at + 10, end) : after_points(at + 10, n_contours, end);
+      if (after == 0 || after > end || !reader_.ok()) return false;
+    }
+    states_[glyph] = State::Whole;
+    return true;
+  }
+  // Returns where the points of an outline end; 0 if they do not.
+  std::uint64_t after_points(std::uint64_t at, int n_contours, std::uint64_t end) {
+    if (n_contours == 0) return at;
+    int last = -1;
+    for (int i = 0; i < n_contours; ++i, at += 2) {
+      const int next = static_cast<int>(reader_.at(at, 2));
+      if (next <= last || at + 2 > end) return 0;
+      last = next;
+    }
+    at += 2 + reader_.at(at, 2);  // the instructions
+    std::uint64_t n_bytes = 0;    // of the coordinates
+    for (int i = 0; i <= last && at < end;) {
+      constexpr std::uint32_t kShortX = 2, kShortY = 4, kRepeat = 8, kSameX = 16, kSameY = 32;
+      const std::uint32_t flags = reader_.at(at++, 1);
+      const std::uint64_t n = 1 + (flags & kRepeat ? reader_.at(at++, 1) : 0);
+      n_bytes += n * (flags & kShortX ? 1 : flags & kSameX ? 0 : 2);
+      n_bytes += n * (flags & kShortY ? 1 : flags & kSameY ? 0 : 2);
+      i += static_cast<int>(n);
+      if (i > last) return at + n_bytes;
+    }
+    return 0;
+  }
+  // Returns where the list of parts, which are other glyphs, ends; 0 if it does not.
+  std::uint64_t after_parts(std::uint64_t at, std::uint64_t end) {
+    constexpr std::uint32_t kWords = 1, kOffsets = 2, kScale = 8, kMore = 32, kTwoScales = 64,
+                            kMatrix = 128;
+    while (at < end) {
+      const std::uint32_t flags = reader_.at(at, 2);
+      // The reader knows only parts that are placed by offsets.
+      if (!(flags & kOffsets) || !is_whole(reader_.at(at + 2, 2))) return 0;
+      at += 4 + (flags & kWords ? 4 : 2) +
+            (flags & kScale       ? 2
+             : flags & kTwoScales ? 4
+             : flags & kMatrix    ? 8
+                                  : 0);
+      if (!(flags & kMore)) return at;
+    }
+    return 0;
+  }
+
+  Reader& reader_;  // outlives the object
+  Table glyf_, loca_;
+  std::uint64_t wide_;  // bytes of a place in loca
+  std::vector<State> states_;
+  int most_;  // the most that a glyph may extend
+};
 
 // Returns the fault of the tables that Dear ImGui's reader uses, as the end of a sentence; empty without one.
 std::string fault_of(Reader& reader, const Tables& tables) {
@@ -85,6 +213,11 @@ std::string fault_of(Reader& reader, const Tables& tables) {
                       n_widths = reader.at(table("hhea").offset + 34, 2),
                       units = reader.at(table("head").offset + 18, 2);
   if (n_glyphs == 0 || n_widths == 0 || units == 0) return "has no characters";
+  // A line is as high as the font says; outlines are enlarged with it.
+  constexpr int kMostLines = 32;
+  const int high =
+      reader.signed_at(table("hhea").offset + 4) - reader.signed_at(table("hhea").offset + 6);
+  if (high < static_cast<int>(units) / 4) return "has lines without height";
   // The glyphs after the last width have a left side bearing only.
   if (table("hmtx").length <
       std::uint64_t{n_widths} * 4 + 2 * (std::uint64_t{std::max(n_glyphs, n_widths)} - n_widths))
@@ -92,16 +225,14 @@ std::string fault_of(Reader& reader, const Tables& tables) {
   if (!tables.contains(tag_of("CFF "))) {
     if (!tables.contains(tag_of("glyf")) || !tables.contains(tag_of("loca")))
       return "has no outlines (table glyf or CFF)";
-    const std::uint64_t each = reader.at(table("head").offset + 50, 2) == 0 ? 2 : 4;
-    if (table("loca").length < (std::uint64_t{n_glyphs} + 1) * each)
-      return "has a table that is too short";
-    for (std::uint64_t i = 0; i <= n_glyphs; ++i) {
-      const std::uint64_t at = reader.at(table("loca").offset + i * each, static_cast<int>(each)) *
-                               std::uint64_t{4 / each};
-      if (at > table("glyf").length) return "has an outline outside its table";
-    }
+    const std::uint64_t wide = reader.at(table("head").offset + 50, 2) == 0 ? 2 : 4;
+    if (!Outlines(reader, table("glyf"), table("loca"), wide, n_glyphs, kMostLines * high)
+             .are_whole())
+      return "has a damaged outline";
   }
-  if (!maps_unicode(reader, table("cmap"))) return "has no Unicode characters";
+  const auto map = unicode_map(reader, table("cmap"));
+  if (!map) return "has no Unicode characters";
+  if (!maps_to_glyphs(reader, *map, n_glyphs)) return "has a damaged list of characters";
   return reader.ok() ? "" : "cannot be read";
 }
 
@@ -118,15 +249,15 @@ std::string why_not_font(const std::string& path) {
   if (!is_font_name(path)) return path + ": not the name of a .ttf or .otf file";
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return path + ": no such file";
-  const std::uint64_t n_bytes = std::filesystem::file_size(path, error);
   std::ifstream in(path, std::ios::binary);
-  if (error || !in) return path + ": cannot be opened";
-  Reader reader(in);
+  if (!in) return path + ": cannot be opened";
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  Reader reader(bytes);
   const std::uint32_t kind = reader.at(0, 4);
   constexpr std::uint32_t kTrueType = 0x00010000;
   if (kind != kTrueType && kind != tag_of("true") && kind != tag_of("OTTO"))
     return path + ": not a TrueType or OpenType font";
-  const auto tables = tables_of(reader, n_bytes);
+  const auto tables = tables_of(reader, bytes.size());
   if (!tables) return path + ": the file is cut off or damaged";
   const std::string fault = fault_of(reader, *tables);
   return fault.empty() ? "" : path + ": the font " + fault;
