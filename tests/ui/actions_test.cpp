@@ -10,6 +10,7 @@
 
 #include "engine/trace/describe.h"
 #include "engine/trace/export.h"
+#include "engine/trace/page/html.h"
 #include "engine/trace/page/report.h"
 #include "tests/support/files.h"
 #include "tests/ui/support/headless.h"
