@@ -144,9 +144,10 @@ class Outlines {
     if (at > end || end > glyf_.offset + glyf_.length) return false;
     const int n_contours = at < end ? reader_.signed_at(at) : 0;
     if (at < end) {
-      if (reader_.signed_at(at + 6) - reader_.signed_at(at + 2) > most_ ||
-          reader_.signed_at(at + 8) - reader_.signed_at(at + 4) > most_)
-        return false;
+      for (const std::uint64_t least : {at + 2, at + 4}) {
+        const int extent = reader_.signed_at(least + 4) - reader_.signed_at(least);
+        if (extent < 0 || extent > most_) return false;
+      }
       const std::uint64_t after =
           n_contours < 0 ? after_parts(at + 10, end) : after_points(at + 10, n_contours, end);
       if (after == 0 || after > end || !reader_.ok()) return false;
