@@ -330,7 +330,7 @@ void Shell::export_buttons(Context& c, const engine::TraceOptions& options) {
 }
 
 void Shell::draw_export_dialog(Context& c) {
-  if (begin_sheet("##export", {px(780), px(530)}, overlay_begins_)) {
+  if (begin_sheet("##export", {px(780), px(500)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
       // The user has to choose these each time.
