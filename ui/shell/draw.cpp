@@ -119,11 +119,29 @@ void stop_gliding_tabs() {
   }
 }
 
-// Names the button that lists the tabs of a place; Dear ImGui's own words are about moving them.
-void name_list_of_tabs() {
+// Lists the names of all tabs of a place, in as many columns as the height of the window requires.
+void list_tabs(ImGuiContext*, ImGuiDockNode*, ImGuiTabBar* bar) {
+  float wide = 0;
+  for (ImGuiTabItem& tab : bar->Tabs)
+    wide = std::max(wide, ImGui::CalcTextSize(ImGui::TabBarGetTabName(bar, &tab), nullptr, true).x);
+  const float room = frame_area().max.y - ImGui::GetCursorScreenPos().y - px(10);
+  const int most = std::max(1, static_cast<int>(room / ImGui::GetTextLineHeightWithSpacing()));
+  const int n_columns = (bar->Tabs.Size + most - 1) / most;
+  for (int i = 0; i < bar->Tabs.Size; ++i) {
+    ImGuiTabItem& tab = bar->Tabs[i];
+    if (i % n_columns > 0) ImGui::SameLine(0, px(20));
+    if (ImGui::Selectable(ImGui::TabBarGetTabName(bar, &tab), tab.ID == bar->SelectedTabId, 0,
+                          {wide, 0}))
+      ImGui::TabBarQueueFocus(bar, &tab);
+  }
+}
+
+// Lets Dear ImGui's button before the tabs show this list.
+void set_list_of_tabs() {
   static constexpr ImGuiLocEntry kWords[] = {
       {ImGuiLocKey_DockingDragToUndockOrMoveNode, "all tabs of this place"}};
   ImGui::LocalizeRegisterEntries(kWords, 1);
+  ImGui::GetCurrentContext()->DockNodeWindowMenuHandler = list_tabs;
 }
 
 // Returns the scale at which the window is drawn: the user's, or the largest at which a small window has room for kLeastSize.
@@ -191,13 +209,16 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
 
 void Shell::draw(double seconds) {
   const auto begun = std::chrono::steady_clock::now();
-  if (!layout_to_load_.empty()) load_layout(std::exchange(layout_to_load_, ""));
+  if (!layout_to_load_.empty()) {
+    load_layout(std::exchange(layout_to_load_, ""));
+    laid_out_ = {};  // the window may have had another size
+  }
   const Area window = whole_window();
   set_frame_area(presents_ ? safe_area(window) : window);
   const Area area = frame_area();
   const float scale = scale_within(area.size(), static_cast<float>(settings_.scale_percent) / 100 *
                                                     (presents_ ? kPresenting : 1));
-  if (style_is_stale_) name_list_of_tabs();
+  if (style_is_stale_) set_list_of_tabs();
   if (style_is_stale_ || scale != px(1)) apply_theme(settings_.theme, scale);
   style_is_stale_ = false;
   follow_units();
