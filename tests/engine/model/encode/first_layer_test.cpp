@@ -136,6 +136,39 @@ TEST(FirstLayerHeads, a_draft_depends_on_all_tokens_before_it) {
     EXPECT_NE(drafted(other), logits);
 }
 
+TEST(FirstLayerHeads, drafts_after_removed_tokens_equal_those_of_a_new_sequence) {
+  const auto device = kernels::open_cpu(1);
+  const std::vector<TokenId> tokens = random_tokens(9, kVocab, 6);
+  std::vector<float> states;
+  for (int i = 0; i < 9 * kDim; i++) states.push_back(std::cos(static_cast<float>(i)));
+  const auto append = [&](ChimeraSequence& sequence, std::size_t begin, std::size_t end) {
+    sequence.append(std::span(states).subspan(begin * kDim, (end - begin) * kDim),
+                    std::span(tokens).subspan(begin, end - begin));
+  };
+  const auto drafted = [](ChimeraSequence& sequence, TokenId first) {
+    sequence.begin_draft();
+    std::vector<float> logits =
+        sequence.level(std::vector<int>{-1, -1}, std::vector<TokenId>{first, 11});
+    const auto more = sequence.level(std::vector<int>{0, 1}, std::vector<TokenId>{12, 13});
+    logits.insert(logits.end(), more.begin(), more.end());
+    return logits;
+  };
+  for (const bool sees_grams : {true, false}) {
+    const HeadsFiles files = heads_by_first_layer(sees_grams);
+    const auto heads = load_chimera(*device, files, target().files(), options_of(DType::F32));
+    const auto one = heads->make_sequence(nullptr), other = heads->make_sequence(nullptr);
+    append(*one, 0, 3);
+    const std::vector<float> early = drafted(*one, 8);
+    append(*one, 5, 8);  // tokens of another text, removed again
+    one->truncate(3);
+    append(*one, 3, 9);
+    append(*other, 0, 9);
+    const std::vector<float> late = drafted(*other, 9);
+    EXPECT_EQ(drafted(*one, 9), late);
+    EXPECT_NE(early, late);
+  }
+}
+
 // Greedy and coupled texts are those of plain decoding, with both ways of drafting, on scaled models too.
 TEST(FirstLayerHeads, decoding_with_them_changes_no_token) {
   const TestModel model = target();
