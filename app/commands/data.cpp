@@ -52,7 +52,7 @@ bool is_request_part(const std::string& task) {
 }
 
 /// Writes requests as prompts for `generate` and `compare`: id, task, split, prompt.
-/// @throws Error(Usage)  if no folder of open data sets is given
+/// @throws Error(Usage)  if no folder of open data sets is given, or --start is past the last request
 void generate_requests(const DataOptions& options,
                        const std::string& data_dir,
                        const std::function<void(const std::string& request)>& write) {
@@ -64,7 +64,15 @@ void generate_requests(const DataOptions& options,
   const nlohmann::json part = {{options.task, {{"weight", 1}}}};
   const engine::ChatRequests requests(part.dump(), 1, data_dir,
                                       engine::split_from_name(options.split));
-  const auto end = std::min(std::ssize(requests.list()), options.start + options.count);
+  const std::int64_t n_requests = std::ssize(requests.list());
+  if (options.start >= n_requests && options.count > 0)
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        n_requests == 0
+            ? fmt::format("--split {}: {} has no requests there", options.split, options.task)
+            : fmt::format("--start: found {}, expected 0 to {}: {} has {} requests in {}",
+                          options.start, n_requests - 1, options.task, n_requests, options.split));
+  const auto end = std::min(n_requests, options.start + options.count);
   for (std::int64_t i = options.start; i < end && !interrupted(); i++) {
     const nlohmann::ordered_json request = {
         {"id", fmt::format("{}/{}/{}", options.task, options.split, i)},

@@ -255,6 +255,14 @@ TEST_F(Cli, requests_about_texts_are_a_prompt_file) {
   for (const json& unseen :
        json::parse(run("data generate writing --split test --json --data " + folder).out))
     for (const json& seen : all) EXPECT_NE(unseen["prompt"], seen["prompt"]);
+  const std::string n = std::to_string(all.size());
+  const Outcome past = run(ask + " --start " + n);
+  EXPECT_EQ(past.code, 2);
+  EXPECT_EQ(past.out, "");
+  EXPECT_NE(past.err.find("--start: found " + n), std::string::npos) << past.err;
+  EXPECT_NE(past.err.find("writing has " + n + " requests in train"), std::string::npos)
+      << past.err;
+  EXPECT_EQ(run(ask + " --count 0 --start " + n).code, 0);
   const Outcome nowhere = shell("DECOSCOPE_DATA= $DECOSCOPE data generate rewriting");
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_NE(nowhere.err.find("--data DIR"), std::string::npos) << nowhere.err;
