@@ -204,10 +204,11 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
   });
 }
 
-/// A time of a stage, at most ten seconds.
-CLI::Validator stage_ms(Low low) {
-  return real_number(0, 10'000, low);
+/// A time of a stage: at least this, as schedules count nanoseconds; at most ten seconds.
+CLI::Validator stage_ms(float low) {
+  return real_number(low, 10'000);
 }
+constexpr float kOneNs = 1e-6F;  // in ms
 
 void add_schedule(CLI::App& group, ScheduleOptions& o, Run& run) {
   CLI::App* c = group.add_subcommand(
@@ -221,12 +222,12 @@ void add_schedule(CLI::App& group, ScheduleOptions& o, Run& run) {
            "with the times that were recorded")
           ->type_name("RUN.pdrun");
   c->add_option("--draft-ms", o.draft_ms, "time of a draft (default: 30, or as recorded)")
-      ->check(stage_ms(Low::Included));
+      ->check(stage_ms(0));
   c->add_option("--verify-ms", o.verify_ms, "time of a verification (default: 10, or as recorded)")
-      ->check(stage_ms(Low::Excluded));
+      ->check(stage_ms(kOneNs));
   c->add_option("--step-ms", o.step_ms,
                 "time of a step of plain decoding (default: that of a verification)")
-      ->check(stage_ms(Low::Excluded));
+      ->check(stage_ms(kOneNs));
   const auto add_list = [c](const char* name, auto& values, const char* help) {
     return c->add_option(name, values, help)
         ->delimiter(',')

@@ -136,7 +136,7 @@ std::vector<RecordedStage> recorded_stages(const Timeline& timeline) {
   for (const auto& [name, ids] :
        {std::pair("thoughts", runs.thoughts), std::pair("evaluations", runs.evaluations)}) {
     RecordedStage stage = stage_of(name, schedule_of_runs(timeline, ids));
-    if (stage.draft + stage.verify > 0) stages.push_back(std::move(stage));
+    if (stage.verify > 0) stages.push_back(std::move(stage));
   }
   return stages;
 }

@@ -1,9 +1,10 @@
 // The quantities of SEED's Figures 5 to 7, computed by the simulator (rounds_simulator.h).
-//   paper    Wang et al. 2024 (arXiv:2406.18200): speed-up by acceptance rate (Figure 5), in thoughts and
-//            evaluations (Figure 6), speed-up and use of the GPU by the number n of branches (Figure 7)
-//   differs  stages have fixed times: they do not compete for cores or memory, and a longer text does not
-//            slow them. The use of the GPU is the share of time in which a model works; the paper does not
-//            define its measure
+//   paper    Wang et al. 2024 (arXiv:2406.18200): speed-up by acceptance rate (Figure 5), in
+//            thoughts and evaluations (Figure 6), speed-up and use of the GPU by the number n of
+//            branches (Figure 7)
+//   differs  stages have fixed times: they do not compete for cores or memory, and a longer text
+//            does not slow them. The use of the GPU is the share of time in which a model works;
+//            the paper does not define its measure
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@
 
 namespace engine {
 
-/// Sequences with known rounds, in levels: a level begins when the previous one has ended, as in a search.
+/// Sequences with known rounds, in levels: a level begins when the previous one has ended, as in a
+/// search.
 struct ScriptedLevels {
   std::vector<std::vector<ScriptedRequest>> levels;
   std::int64_t n_proposed = 0, n_accepted = 0;  // draft tokens
@@ -24,8 +26,8 @@ struct ScriptedLevels {
   double acceptance_rate() const;
 };
 
-/// Levels of sequences whose drafts are chains. Each drafted token is right with the same probability if all
-/// tokens before it were right.
+/// Levels of sequences whose drafts are chains. Each drafted token is right with the same
+/// probability if all tokens before it were right.
 struct ChainTexts {
   double right = 0.5;  // that probability, 0 to 1
   int depth = 3;       // drafted tokens per round
@@ -33,8 +35,8 @@ struct ChainTexts {
   int n_levels = 20;
   std::uint64_t seed = 1;
 };
-/// Draws the rounds of `n_texts` sequences per level. A sequence depends only on `texts`, its level and its
-/// place, so more sequences begin with the same ones.
+/// Draws the rounds of `n_texts` sequences per level. A sequence depends only on `texts`, its level
+/// and its place, so more sequences begin with the same ones.
 ScriptedLevels chain_levels(const ChainTexts& texts, int n_texts);
 
 /// Durations of the stages. A draft takes `draft` for all its tokens.
@@ -72,8 +74,9 @@ struct RecordedStage {
   // Means of a draft and of a verification; a verification of several branches counts as one.
   Nanoseconds draft = 0, verify = 0;
 };
-/// The thoughts, with the states written for selected ones, and the evaluations of all trees of thoughts that SEED
-/// decoded. Answers belong to neither. @return  without a kind that has no verified round
+/// The thoughts, with the states written for selected ones, and the evaluations of all trees of
+/// thoughts that SEED decoded. Answers belong to neither.
+/// @return  without a kind that has no verified round, or whose verifications took no time
 std::vector<RecordedStage> recorded_stages(const Timeline& timeline);
 
 }  // namespace engine

@@ -23,11 +23,12 @@ using engine::ScriptedLevels;
 using Json = nlohmann::ordered_json;
 
 constexpr double kDraftMs = 30, kVerifyMs = 10;  // of drawn sequences
+constexpr std::int64_t kMostTokens = 4'000'000;  // of the sequences of one simulation
 constexpr const char* kNoSchedule =
     ": found no tree of thoughts that seed decoded, expected a recording by `reason tot --decoder "
     "seed --record FILE`";
 
-/// Texts of one kind, or of one acceptance: a line of each table.
+/// One line of each table: a recorded stage, or one probability of a right token.
 struct Curve {
   std::string name;
   double right = -1;  // probability; -1: recorded texts
@@ -71,7 +72,21 @@ Curve curve_of(Curve curve,
   return curve;
 }
 
+/// Bounds the memory and the time until the command reacts to Ctrl+C.
+/// @throws Error(Usage)  if a simulation would have more than kMostTokens tokens
+void check_size(const ScheduleOptions& options) {
+  const int n_branches = std::ranges::max(options.branches);
+  const std::int64_t n_tokens = std::int64_t{options.n_tokens} * options.n_levels * n_branches;
+  if (n_tokens <= kMostTokens) return;
+  throw engine::Error(
+      engine::ErrorCode::Usage,
+      fmt::format("--tokens {} --levels {} --branches {}: found {} tokens in one simulation, "
+                  "expected at most {}; give fewer tokens or levels",
+                  options.n_tokens, options.n_levels, n_branches, n_tokens, kMostTokens));
+}
+
 std::vector<Curve> drawn_curves(const ScheduleOptions& options) {
+  check_size(options);
   std::vector<double> rights = options.rights;
   if (rights.empty()) rights = {0, 0.2, 0.4, 0.6, 0.8, 1};
   const FigureStages stages = stages_of(options, ns_of(kDraftMs), ns_of(kVerifyMs));

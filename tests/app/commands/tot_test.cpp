@@ -300,7 +300,7 @@ TEST_F(CliTot, a_recorded_schedule_gives_curves_by_stage) {
     EXPECT_EQ(row["stage"], i < 2 ? "thoughts" : "evaluations");
     const json& cost = found["by_use"][i < 2 ? "thoughts" : "values"];
     EXPECT_EQ(row["rounds"], cost["steps"]) << row;
-    EXPECT_NEAR(row["acceptance_rate"].get<double>(), cost["acceptance_rate"].get<double>(), 0.05);
+    EXPECT_DOUBLE_EQ(row["acceptance_rate"].get<double>(), cost["acceptance_rate"].get<double>());
     EXPECT_GT(row["draft_ms"], 0) << row;
     EXPECT_GT(row["verify_ms"], 0) << row;
     if (row["branches"] == 1) {
@@ -339,6 +339,11 @@ TEST_F(CliTot, simulated_curves_are_printed_in_three_formats) {
   expect_refused(ask + " --recording a.pdrun", 2, {"--recording"});
   expect_refused("reason schedule --right 2", 2, {"--right", "2"});
   expect_refused("reason schedule --verify-ms 0", 2, {"--verify-ms"});
+  expect_refused("reason schedule --draft-ms 0 --verify-ms 1e-7", 2, {"--verify-ms", "1e-06"});
+  expect_refused("reason schedule --step-ms 4e-7", 2, {"--step-ms", "1e-06"});
+  EXPECT_EQ(document(ask + " --draft-ms 0 --verify-ms 1e-6")["rows"][0]["verify_ms"], 1e-6);
+  expect_refused("reason schedule --tokens 4096 --levels 1000 --branches 1,16", 2,
+                 {"found 65536000 tokens in one simulation", "at most 4000000"});
 }
 
 TEST_F(CliTot, another_prompt_file_changes_the_prompts) {

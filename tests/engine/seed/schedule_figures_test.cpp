@@ -1,10 +1,12 @@
 // The quantities of SEED's Figures 5 to 7, against schedules made by hand.
 #include <algorithm>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/seed/schedule_figures.h"
+#include "tests/support/streams.h"
 
 namespace engine::test {
 namespace {
@@ -128,6 +130,34 @@ TEST(ScheduleFigure, impossible_inputs_are_contract_errors) {
   EXPECT_THROW(schedule_figure(levels, {.draft = 0, .verify = 0}, 2, 0), ContractError);
   EXPECT_THROW(chain_levels({.right = 1.5}, 2), ContractError);
   EXPECT_THROW(chain_levels({.depth = 0}, 2), ContractError);
+}
+
+/// A search with one thought, written by a run of one step, whose draft takes 30 ns.
+Timeline one_thought(Nanoseconds verify) {
+  Timeline timeline;
+  timeline.apply(model_loaded());
+  timeline.apply(SearchBegun{.search = 1});
+  for (const Event& event : run_events({.run = 1, .decoder = "seed", .n_steps = 1})) {
+    if (const auto* ended = std::get_if<StepEnded>(&event)) {
+      const Nanoseconds at_target = ended->t - verify;
+      timeline.apply(Queued{.t = at_target - 30, .run = 1, .resource = "draft"});
+      timeline.apply(Dequeued{.t = at_target - 30, .run = 1, .resource = "draft"});
+      timeline.apply(Queued{.t = at_target, .run = 1, .resource = "target"});
+      timeline.apply(Dequeued{.t = at_target, .run = 1, .resource = "target"});
+    }
+    timeline.apply(event);
+  }
+  timeline.apply(ThoughtMade{.search = 1, .node = 1, .depth = 1, .runs = {1}});
+  return timeline;
+}
+
+TEST(RecordedStages, a_stage_without_time_is_left_out) {
+  const std::vector<RecordedStage> stages = recorded_stages(one_thought(7));
+  ASSERT_EQ(stages.size(), 1u);
+  EXPECT_EQ(stages[0].name, "thoughts");
+  EXPECT_EQ(stages[0].verify, 7);
+  EXPECT_EQ(stages[0].draft, 30);
+  EXPECT_TRUE(recorded_stages(one_thought(0)).empty());
 }
 
 TEST(RecordedStages, a_timeline_without_searches_has_none) {
