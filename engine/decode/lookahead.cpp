@@ -11,8 +11,6 @@ namespace {
 
 constexpr int kMaxRanks = 16;
 constexpr int kMostRows = 32;  // of a step whose guesses are chosen
-// PoolNgram::born
-constexpr StepId kFromPrompt = -1, kFromFile = -2, kFromEarlier = -3;
 
 /// The row below `parent` with this token, among the rows from `from` on; -1: there is none.
 int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
@@ -138,7 +136,7 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
   levels_.assign(1, std::move(level));
   n_columns_ = most_.window;
   if (!prompt_pool_) return;
-  insert_text_ngrams(prefix.tokens(), 0, kFromPrompt);
+  insert_text_ngrams(prefix.tokens(), 0, kBornInPrompt);
   pool_.collapse_changes();
 }
 
@@ -420,8 +418,8 @@ void LookaheadDecoder::insert_copied_ngrams(const Sequence& prefix) {
     for (auto path = paths.rbegin(); path != paths.rend(); ++path)
       pool_.insert(prefix.last(), *path, born);
   };
-  if (copies_runs_) insert_from(texts_->runs(), kFromEarlier);
-  if (const PoolFile* file = texts_->file()) insert_from(file->index, kFromFile);
+  if (copies_runs_) insert_from(texts_->runs(), kBornInEarlierText);
+  if (const PoolFile* file = texts_->file()) insert_from(file->index, kBornInFile);
 }
 
 /// The places from which the tokens of an n-gram after its first were read. None for n-grams that
@@ -430,13 +428,14 @@ std::vector<GuessSource> LookaheadDecoder::sources_of(const PoolNgram& ngram,
                                                       const Sequence& prefix) const {
   std::vector<GuessSource> sources(ngram.rest.size());
   const auto tokens = prefix.tokens();
-  if (ngram.born == kFromFile || ngram.born == kFromEarlier) {
-    const bool in_file = ngram.born == kFromFile;
+  if (ngram.born == kBornInFile || ngram.born == kBornInEarlierText) {
+    const bool in_file = ngram.born == kBornInFile;
     const SuffixAutomaton& index = in_file ? texts_->file()->index : texts_->runs();
     SuffixAutomaton::Match match = index.longest_suffix(searched_end(tokens));
     for (std::size_t j = 0; j < sources.size(); j++) {
       match = index.after(match, ngram.rest[j]);
-      if (match.length == 0) break;  // the text was dropped
+      // A shorter match does not contain the n-gram so far: its text was dropped.
+      if (match.length < static_cast<int>(j) + 2) break;
       const int place = index.newest(match.state);
       sources[j] = in_file ? GuessSource{.kind = GuessSource::Kind::File, .pos = place}
                            : texts_->source_in_runs(place);

@@ -202,8 +202,8 @@ struct RejectionDetail {
 
 /// The exchange between the ranks that shared the rows of a step (engine/decode/ranks).
 struct RankExchange {
-  std::int64_t n_bytes = 0;          // that all ranks sent, without those that are only displayed
-  Nanoseconds time = 0;              // of rank 0, from the end of its forward to the last message
+  std::int64_t n_bytes = 0;  // bytes that all ranks sent, without data sent only for display
+  Nanoseconds time = 0;      // on rank 0, from the end of its forward to its last message
   std::vector<Nanoseconds> forward;  // [n_ranks] durations of the ranks' forwards, in whole us
 
   /// The time that a rank waited for the slowest rank's forward.
@@ -255,11 +255,14 @@ struct Committed {
   std::vector<RowTag> origin;       // [tokens] the row that proposed it; Current: no row did
 };
 
+// PoolNgram::born of n-grams that no step added: from the prompt, a file (--pool), an earlier run.
+inline constexpr StepId kBornInPrompt = -1, kBornInFile = -2, kBornInEarlierText = -3;
+
 /// An n-gram of Lookahead's pool: `first`, then `rest`.
 struct PoolNgram {
   TokenId first = 0;
   std::vector<TokenId> rest;
-  StepId born = 0;            // step that added it; -1: prompt; -2: a file (--pool); -3: an earlier run
+  StepId born = 0;            // step that added it, or one of the codes above
   std::uint32_t n_hits = 0;   // steps in which at least one of its tokens was accepted
   std::uint32_t n_tries = 0;  // steps in which it was verified
 };

@@ -54,7 +54,7 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
   // evict itself. Skips the search for n-grams of the prompt: they are many, and their evictions
   // are dropped anyway.
   const auto same = [&](const PoolNgram& ngram) {
-    return born != -1 && ngram.first == first && std::ranges::equal(ngram.rest, rest);
+    return born != kBornInPrompt && ngram.first == first && std::ranges::equal(ngram.rest, rest);
   };
   const auto gone = std::ranges::find_if(changes_.evicted, same);
   const bool returns = gone != changes_.evicted.end();

@@ -26,7 +26,7 @@ class NgramPool {
   /// oldest (LRU). An n-gram that was evicted since the last take_changes() gets its old counters
   /// back. A prefix of a kept n-gram counts as known, and a longer n-gram replaces its kept prefix.
   /// @param rest  [1..n_rest] the tokens after the first
-  /// @param born  the step it was seen in; -1: in the prompt, -2: in a file, -3: in an earlier text
+  /// @param born  the step it was seen in, or a code of PoolNgram::born
   void insert(TokenId first, std::span<const TokenId> rest, StepId born);
   /// Counts a verification of an n-gram.
   /// @param hit  true if at least one of its tokens was accepted

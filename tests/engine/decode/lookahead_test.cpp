@@ -8,6 +8,7 @@
 #include "engine/decode/guess/pool_choice.h"
 #include "engine/decode/lookahead.h"
 #include "engine/decode/registry.h"
+#include "tests/support/decode/interrupted_toy.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
 
@@ -99,9 +100,10 @@ TEST(Lookahead, a_file_adds_the_n_grams_that_followed_there) {
     EXPECT_LT(found.n_steps, ar.n_steps * 3 / 4) << seed;
     int n_hits = 0, n_of_file = 0;
     for (const PoolChanged& changed : all<PoolChanged>(found.events)) {
-      for (const PoolNgram& ngram : changed.tried) n_hits += ngram.born == -2 && ngram.n_hits > 0;
+      for (const PoolNgram& ngram : changed.tried)
+        n_hits += ngram.born == kBornInFile && ngram.n_hits > 0;
       for (const PoolNgram& ngram : changed.added) {
-        if (ngram.born != -2) continue;
+        if (ngram.born != kBornInFile) continue;
         n_of_file++;
         std::vector<TokenId> tokens{ngram.first};
         tokens.insert(tokens.end(), ngram.rest.begin(), ngram.rest.end());
@@ -119,7 +121,8 @@ TEST(Lookahead, a_kept_text_gives_its_n_grams_to_the_next_run) {
     Dice dice(seed);
     ToyModel model({.vocab = 300, .context = 2, .seed = seed});
     const std::vector<TokenId> prompt{1, 2};
-    Job job = dice(0, 1) ? lookahead(dice(1, 4), dice(2, 5), dice(1, 5)) : Job{.decoder = "lookahead"};
+    Job job =
+        dice(0, 1) ? lookahead(dice(1, 4), dice(2, 5), dice(1, 5)) : Job{.decoder = "lookahead"};
     job.options["keep"] = "true";
     job.sampling.temperature = seed % 2 ? 0.9f : 0;
     const Outcome alone = run(model, prompt, job);
@@ -132,7 +135,7 @@ TEST(Lookahead, a_kept_text_gives_its_n_grams_to_the_next_run) {
     n_hits += again.counts.at("copied_from_earlier");
     bool has_born = false;
     for (const PoolChanged& changed : all<PoolChanged>(again.events))
-      for (const PoolNgram& ngram : changed.added) has_born |= ngram.born == -3;
+      for (const PoolNgram& ngram : changed.added) has_born |= ngram.born == kBornInEarlierText;
     EXPECT_TRUE(has_born) << seed;
     job.options["keep"] = "false";
     EXPECT_EQ(run(model, prompt, job).n_steps, alone.n_steps) << seed;
@@ -147,15 +150,18 @@ TEST(Lookahead, a_kept_text_gives_its_n_grams_to_the_next_run) {
   EXPECT_THROW(parse_options("lookahead", {{"keep", "true"}, {"ranks", "mpi"}}), Error);
 }
 
+// During the run another one ends, and its text replaces that of run 6.
 TEST(Lookahead, every_guess_is_at_the_place_it_names) {
   using Kind = GuessSource::Kind;
   Dice dice(12);
-  int n_of_kind[5] = {};
+  int n_of_kind[5] = {}, n_of_newer = 0;
   for (int round = 0; round < 40; round++) {
-    ToyModel model({.vocab = 12, .context = 2, .seed = std::uint64_t(round)});
-    const auto prompt = dice.text(30, 12), earlier = dice.text(60, 12), file = dice.text(60, 12);
+    const auto prompt = dice.text(30, 12), earlier = dice.text(60, 12), file = dice.text(60, 12),
+               newer = dice.text(60, 12);
     auto texts = std::make_shared<EarlierTexts>(std::make_shared<PoolFile>("pool.txt", file));
     texts->add(6, earlier, 20, 1000);
+    InterruptedToy model({.vocab = 12, .context = 2, .seed = std::uint64_t(round)}, 7,
+                         [&] { texts->add(8, newer, 20, 80); });
     Job job = round % 2 ? Job{.decoder = "lookahead"} : lookahead(3, 4, 6);
     job.options["keep"] = "true";
     job.texts = texts;
@@ -171,11 +177,15 @@ TEST(Lookahead, every_guess_is_at_the_place_it_names) {
           n_of_kind[static_cast<int>(source.kind)]++;
           if (source.kind == Kind::None) continue;
           ASSERT_EQ(drafted->tree.tag[row].kind, RowTag::Kind::Guess);
-          const auto& from = source.kind == Kind::Earlier ? earlier
-                             : source.kind == Kind::File  ? file
-                                                          : own;
-          ASSERT_EQ(from.at(static_cast<std::size_t>(source.pos)), drafted->tree.token[row]);
-          ASSERT_EQ(source.run, source.kind == Kind::Earlier ? 6U : 0U);
+          ASSERT_EQ(source.run == 6 || source.run == 8, source.kind == Kind::Earlier);
+          const auto& from = source.run == 6             ? earlier
+                             : source.run == 8           ? newer
+                             : source.kind == Kind::File ? file
+                                                         : own;
+          auto pos = static_cast<std::size_t>(source.pos);
+          for (int at = static_cast<int>(row); at >= 0; at = drafted->tree.parent[std::size_t(at)])
+            ASSERT_EQ(from.at(pos--), drafted->tree.token[std::size_t(at)]) << round;
+          n_of_newer += source.run == 8;
           if (&from == &own) {
             ASSERT_EQ(source.kind == Kind::Prompt, source.pos < 30);
           }
@@ -191,6 +201,7 @@ TEST(Lookahead, every_guess_is_at_the_place_it_names) {
   }
   for (const Kind kind : {Kind::None, Kind::Prompt, Kind::Text, Kind::Earlier, Kind::File})
     EXPECT_GT(n_of_kind[static_cast<int>(kind)], 0) << static_cast<int>(kind);
+  EXPECT_GT(n_of_newer, 0);
 }
 
 // Inactive columns keep their cells and active ones advance; each collected n-gram comes from one

@@ -49,7 +49,7 @@ TEST(Serialise, fields_keep_their_values) {
   const auto pool = std::get<PoolChanged>(*decode(bytes_of(events[8])).event);
   ASSERT_EQ(pool.evicted.size(), 2U);
   EXPECT_EQ(pool.evicted[1].rest, (std::vector<TokenId>{5, 6}));
-  EXPECT_EQ(pool.tried[0].born, -1);
+  EXPECT_EQ(pool.tried[0].born, kBornInPrompt);
   const auto finished = std::get<RunFinished>(*decode(bytes_of(events[16])).event);
   EXPECT_EQ(finished.metrics.at("pool_hits"), 40);
   EXPECT_EQ(finished.approximate, (std::vector<TokenId>{4, 2}));

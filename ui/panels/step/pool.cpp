@@ -143,7 +143,8 @@ void candidate_list(Context& context, const engine::RunRecord& run) {
 
 // Returns the text that an n-gram of no step was read from.
 std::string text_of_born(const engine::RunRecord& run, engine::StepId born) {
-  return born == -3 ? "an earlier text" : born == -2 ? file_words(run) : "the prompt";
+  if (born == engine::kBornInEarlierText) return "an earlier run";
+  return born == engine::kBornInFile ? file_words(run) : "the prompt";
 }
 
 // Selects the window cells that an n-gram was read from, or its step if it was read from the text. A second click deselects them.

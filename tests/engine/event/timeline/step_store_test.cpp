@@ -78,7 +78,8 @@ StepRecord odd_step(StepId n) {
     step.committed.status = {TokenStatus::Accepted, TokenStatus::Bonus, TokenStatus::Plain};
     step.committed.origin = {{RowTag::Kind::Guess, 1, 2}, {}, {}};
   }
-  const PoolNgram ngram{.first = n, .rest = {1, 2, 3}, .born = -1, .n_hits = 4'000'000'000U};
+  const PoolNgram ngram{
+      .first = n, .rest = {1, 2, 3}, .born = kBornInPrompt, .n_hits = 4'000'000'000U};
   if (n % 4 == 1) {
     step.pool = PoolChanged{.t = t + 8, .run = 9, .step = n, .added = {ngram, {}}, .n_keys = 3};
   }
