@@ -16,7 +16,8 @@ inline StepControl control_of(double row_share) {
       CostModel([row_share](int rows) { return 10 * (1 + row_share * (rows - 1)); }));
 }
 
-/// The sizes that runs of one prompt chose, by the number of tokens written before the step.
+/// The sizes that runs of one prompt with one cost per row chose, by the number of tokens written
+/// before the step.
 class ChosenSizes {
  public:
   void add(const Outcome& outcome) {

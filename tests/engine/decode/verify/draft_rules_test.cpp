@@ -341,8 +341,9 @@ TEST(DraftRules, chosen_trees_keep_the_distribution_exactly) {
   const std::vector<TokenId> prompt{0, 1, 1, 0, 1};
   for (const Case& c : sized_cases()) {
     std::int64_t n_accepted = 0;
-    ChosenSizes sizes;
+    bool vary = false;
     for (const double row_share : {0.1, 0.3}) {
+      ChosenSizes sizes;
       const ToyShape shape{.vocab = c.vocab, .context = 2, .spread = 3, .seed = 1};
       ToyModel model(shape), draft(draft_of(shape));
       const Distribution distribution = enumerate([&](UniformSource& uniforms) {
@@ -356,9 +357,10 @@ TEST(DraftRules, chosen_trees_keep_the_distribution_exactly) {
       });
       EXPECT_LE(distance(distribution, expected_distribution(model, c, prompt)), kExact)
           << c.name << ", row " << row_share;
+      vary |= sizes.vary();
     }
     EXPECT_GT(n_accepted, 0) << c.name;
-    EXPECT_TRUE(sizes.vary()) << c.name << ": the results of steps changed no size";
+    EXPECT_TRUE(vary) << c.name << ": the results of steps changed no size";
   }
 }
 

@@ -191,10 +191,11 @@ std::vector<Case> sized_cases() {
 TEST(Rejection, chosen_sizes_keep_the_distribution_exactly) {
   for (Case& c : sized_cases()) {
     std::int64_t n_accepted = 0;
-    ChosenSizes sizes;
+    bool vary = false;
     ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 1});
     const std::vector<TokenId> prompt{0, 1, 2, 0, 1, 2, 0, 2, 2, 0, 1, 2, 1, 0};
     for (const double row_share : {0.02, 0.2, 0.4}) {
+      ChosenSizes sizes;
       const Distribution distribution = enumerate([&](UniformSource& uniforms) {
         StepControl control = control_of(row_share);
         c.job.control = &control;
@@ -206,9 +207,10 @@ TEST(Rejection, chosen_sizes_keep_the_distribution_exactly) {
       });
       EXPECT_LE(distance(distribution, expected_distribution(model, c.job, prompt)), kExact)
           << c.name << ", row " << row_share;
+      vary |= sizes.vary();
     }
     EXPECT_GT(n_accepted, 0) << c.name << ": no token was accepted";
-    EXPECT_TRUE(sizes.vary()) << c.name << ": the results of steps changed no size";
+    EXPECT_TRUE(vary) << c.name << ": the results of steps changed no size";
   }
 }
 
