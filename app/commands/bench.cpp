@@ -407,7 +407,8 @@ std::int64_t cache_bytes(const engine::RunModels& models,
   if (heads)
     a_position +=
         engine::memory_plan(engine::scaled(heads->files.config, models.target.model->scale()),
-                            models.target.model->dtype())
+                            models.target.model->config(), models.target.model->dtype(),
+                            models.target.model->device())
             .cache_per_token;
   return std::llround(a_position * static_cast<double>(n_positions));
 }

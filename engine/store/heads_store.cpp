@@ -72,7 +72,7 @@ std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
     const LoadOptions& options,
     const std::vector<std::string>& given,
     HeadsKind kind,
-    bool on_cpu) {
+    kernels::Device& device) {
   const FileLimits limits = loaded ? loaded->request.limits : FileLimits{};
   const std::string directory = heads_directory(target, given, kind, limits);
   if (loaded && is_there(*loaded, directory)) return std::nullopt;
@@ -83,8 +83,8 @@ std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
       wanted.files.notices.push_back(std::move(notice));
   }
   const HeadsConfig config = scaled(wanted.files.config, options.scale);
-  wanted.plan = memory_plan(config, options.dtype, /*with_table=*/on_cpu);
-  if (!on_cpu) {
+  wanted.plan = memory_plan(config, scaled(target.config, options.scale), options.dtype, device);
+  if (!kernels::is_cpu(device.name())) {
     const MemoryPlan table{.workspace = static_cast<double>(gram_table_bytes(config))};
     check_memory(wanted.files.name, options.scale, table, available_memory_bytes());
   }
@@ -134,13 +134,13 @@ RunModels ModelStore::get_for(const ModelRequest& request,
   MemoryPlan plan;
   const LoadedModel* const target = find_loaded(request);
   if (!kinds.empty()) {
-    device(request.device);  // throws before anything is read
+    kernels::Device& used = device(request.device);  // throws before anything is read
     const Wanted files = target ? Wanted{} : open(request);
     for (const HeadsKind kind : kinds) {
       LoadOptions options = files.options;
       if (target) options.dtype = target->model->dtype(), options.scale = target->model->scale();
       auto heads = open_missing_heads(target, target ? target->files : files.files, options,
-                                      draft_resources.heads, kind, kernels::is_cpu(request.device));
+                                      draft_resources.heads, kind, used);
       if (!heads) continue;
       plan = plan + heads->plan;
       wanted.push_back(std::move(*heads));
@@ -178,8 +178,9 @@ ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target) {
   event.weight_bytes = config.n_params() * kernels::bytes_of(target.model->dtype());
   event.n_layers = config.n_heads;
   event.weights_hash = heads.weights_hash;
-  event.kv_bytes_per_token =
-      static_cast<std::int64_t>(memory_plan(config, target.model->dtype()).cache_per_token);
+  event.kv_bytes_per_token = static_cast<std::int64_t>(
+      memory_plan(config, target.model->config(), target.model->dtype(), target.model->device())
+          .cache_per_token);
   return event;
 }
 

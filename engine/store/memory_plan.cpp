@@ -13,6 +13,7 @@
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/opened_model.h"
 #include "engine/decode/step/prefill_blocks.h"
+#include "engine/model/encode/first_layer.h"
 #include "kernels/device.h"
 
 namespace engine {
@@ -229,18 +230,27 @@ MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool wit
   const double dim = config.dim, embedding = config.vocab_size * dim;
   const double output = config.n_outputs() * dim;
   auto n = static_cast<double>(config.n_params());
-  if (chimera && !config.own_embedding) n += embedding;
+  if (chimera && !config.own_embedding && !config.by_first_layer) n += embedding;
   if (config.target_output) n += output;
   const double read = config.target_output ? embedding : output;  // the largest matrix read at once
   const double largest = chimera && config.residual && !config.target_output ? 2 * read : read;
-  // of the cache per position
-  const double rows = (config.sees_committed_grams ? 2 : 1) + (config.by_first_layer ? 1 : 0);
-  // The first layer's size is not known here. It is about that of the block.
-  if (config.by_first_layer) n += (4 * dim + 3.0 * config.hidden_dim) * dim;
+  const double rows = config.sees_committed_grams ? 2 : 1;  // of the cache per position
   const double table = with_table ? static_cast<double>(gram_table_bytes(config)) : 0;
   return {.weights = size * n,
           .workspace = size * largest + table,
           .cache_per_token = chimera ? 2 * size * dim * rows : 0};
+}
+
+MemoryPlan memory_plan(const HeadsConfig& config,
+                       const ModelConfig& target,
+                       kernels::DType dtype,
+                       kernels::Device& device) {
+  const bool on_cpu = kernels::is_cpu(device.name());
+  const MemoryPlan heads = memory_plan(config, dtype, /*with_table=*/on_cpu);
+  if (!config.by_first_layer) return heads;
+  const ModelConfig layer = first_layer_of(target);
+  return heads + (on_cpu ? memory_plan(layer, dtype)
+                         : gpu_memory_plan(layer, dtype, device.ops(), device.prompt_block()));
 }
 
 std::int64_t available_memory_bytes() {

@@ -52,9 +52,17 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
                            const kernels::Ops& ops,
                            int prompt_block = 0);
 
-/// The plan of draft heads, including a copy of the target's embedding if they read it.
+/// The plan of draft heads, including a copy of the target's embedding if they read it, but without
+/// the target's first layer.
 /// @param with_table  includes the table of Chimera's k-grams, which is always in host memory
 MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool with_table = true);
+/// The plan of draft heads on a device, including the target's first layer if they read it, and on
+/// the CPU the table.
+/// @param config, target  scaled, if the target will be scaled
+MemoryPlan memory_plan(const HeadsConfig& config,
+                       const ModelConfig& target,
+                       kernels::DType dtype,
+                       kernels::Device& device);
 
 /// Bytes that this process may still allocate: the smallest of the system's available memory,
 /// the rest of the control group's limit, and the rest of the address space's limit. 2^63 - 1 if none of

@@ -228,7 +228,7 @@ class ModelStore {
                                                 const LoadOptions& options,
                                                 const std::vector<std::string>& given,
                                                 HeadsKind kind,
-                                                bool on_cpu);
+                                                kernels::Device& device);
   std::string heads_directory(const ModelFiles& target,
                               const std::vector<std::string>& given,
                               HeadsKind kind,

@@ -51,13 +51,18 @@ TokenTree chain_of(std::span<const TokenId> tokens) {
 
 }  // namespace
 
+ModelConfig first_layer_of(ModelConfig config) {
+  config.n_layers = 1;
+  if (!config.layer_kinds.empty()) config.layer_kinds.resize(1);
+  config.tied_embeddings = true;  // no logits are computed
+  return config;
+}
+
 std::unique_ptr<Model> load_first_layer(kernels::Device& device,
                                         const ModelFiles& files,
                                         const LoadOptions& options) {
   ModelFiles layer = files;
-  layer.config.n_layers = 1;
-  if (!layer.config.layer_kinds.empty()) layer.config.layer_kinds.resize(1);
-  layer.config.tied_embeddings = true;  // no logits are computed
+  layer.config = first_layer_of(files.config);
   layer.output_tokens.clear();
   layer.tensors = std::make_shared<WithoutFinalNorm>(files.tensors, files.config);
   LoadOptions of_layer = options;

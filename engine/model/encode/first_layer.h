@@ -1,7 +1,8 @@
-// The first transformer layer of a model, frozen, as an encoder of tokens: one way in which Chimera's heads read the text
-// and their drafts (HeadsConfig::by_first_layer).
+// The first transformer layer of a model, frozen, as an encoder of tokens: one way in which
+// Chimera's heads read the text and their drafts (HeadsConfig::by_first_layer).
 //   paper    Zeng et al. 2024 (arXiv:2402.15758), Table 6, first row
-//   differs  an encoding is divided by its root mean square, as hidden states are by the model's final norm
+//   differs  an encoding is divided by its root mean square, as hidden states are by the model's
+//            final norm
 #pragma once
 
 #include <memory>
@@ -13,7 +14,10 @@
 
 namespace engine {
 
-/// Loads the embedding and the first layer of a model. Its hidden states are the encodings of the rows.
+/// The shape of the embedding and the first layer of a model.
+ModelConfig first_layer_of(ModelConfig config);
+/// Loads the embedding and the first layer of a model. Its hidden states are the encodings of the
+/// rows.
 /// @param options  as for the whole model, but its progress is not reported
 /// @throws Error  as Model::load()
 std::unique_ptr<Model> load_first_layer(kernels::Device& device,
@@ -31,7 +35,8 @@ class EncodedText {
   void truncate(int length);
   /// Starts a new draft after the text.
   void begin_draft() { draft_.clear(); }
-  /// Adds rows to the draft. The earlier rows are computed again, because a forward keeps no rows that are not committed.
+  /// Adds rows to the draft. The earlier rows are computed again, because a forward keeps no rows
+  /// that are not committed.
   /// @param parent  [n] indices of earlier rows of this draft; -1: the text
   /// @return  [n, dim]
   std::vector<float> draft(std::span<const int> parent, std::span<const TokenId> tokens);
@@ -48,7 +53,8 @@ class EncodedText {
 /// Encodes whole token trees, for training. Any thread may call it.
 class FirstLayer {
  public:
-  /// @param layer  the result of load_first_layer(). Its device belongs to this object while encode() runs
+  /// @param layer  the result of load_first_layer(). Its device belongs to this object while
+  ///               encode() runs
   explicit FirstLayer(std::unique_ptr<Model> layer) : layer_(std::move(layer)) {}
   /// @param trees  texts from their first token on, each with any branches
   /// @return  [trees] the encodings of a tree's rows, [n_rows, dim]

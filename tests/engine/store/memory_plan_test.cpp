@@ -60,6 +60,28 @@ TEST(MemoryPlan, chimeras_cache_is_planned_per_token) {
   EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 64);
 }
 
+TEST(MemoryPlan, heads_by_the_first_layer_include_that_layer) {
+  ModelConfig target = shape();
+  target.tied_embeddings = false;
+  HeadsConfig config;
+  config.kind = HeadsKind::Chimera;
+  config.n_heads = 2;
+  config.dim = 64;
+  config.vocab_size = 128;
+  config.hidden_dim = 384;  // unlike the target's
+  config.n_attention_heads = 4;
+  config.gram = 1;
+  const auto device = kernels::open_cpu(1);
+  EXPECT_EQ(memory_plan(config, target, DType::BF16, *device).weights,
+            memory_plan(config, DType::BF16).weights);
+  config.by_first_layer = true;
+  const MemoryPlan plan = memory_plan(config, target, DType::BF16, *device);
+  const double block = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 96 * 64;
+  const double layer = block + 128 * 64 + 3 * 64;  // with embedding and norms
+  EXPECT_EQ(plan.weights, 2 * (static_cast<double>(config.n_params()) + layer));
+  EXPECT_EQ(plan.cache_per_token, 2 * (2 * 2 * 64 + 2 * 32)) << "of the block and of the layer";
+}
+
 TEST(MemoryPlan, chimeras_k_gram_table_is_planned_if_it_is_kept) {
   HeadsConfig config;
   config.n_heads = 2;

@@ -11,6 +11,7 @@
 #include "engine/checkpoint/heads_files.h"
 #include "engine/model/draft_heads.h"
 #include "engine/model/encode/first_layer.h"
+#include "engine/store/memory_plan.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/files.h"
 #include "tests/support/models/lane.h"
@@ -115,6 +116,15 @@ TEST(FirstLayerHeads, have_no_matrices_of_k_grams) {
   for (const TensorSpec& spec : tensors_of(heads_by_first_layer(true).config))
     EXPECT_FALSE(spec.name.starts_with("gram.") || spec.name == "embed_tokens.weight") << spec.name;
   EXPECT_EQ(gram_table_bytes(heads_by_first_layer(true).config), 0);
+}
+
+TEST(FirstLayerHeads, their_plan_is_the_memory_that_they_take) {
+  const auto device = kernels::open_cpu(1);
+  const TestModel model = target();
+  const HeadsFiles files = heads_by_first_layer(true);
+  const auto heads = load_chimera(*device, files, model.files(), options_of(DType::F32));
+  const MemoryPlan plan = memory_plan(files.config, model.config, DType::F32, *device);
+  EXPECT_DOUBLE_EQ(static_cast<double>(heads->weight_bytes()), plan.weights);
 }
 
 // With a k-gram of one token only the token itself matters; the first layer also reads those before it.
