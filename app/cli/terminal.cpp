@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -151,6 +152,12 @@ void print_error(std::string_view message) {
   std::string line = for_terminal(message);
   for (char& c : line) c = c == '\n' ? ' ' : c;
   std::fprintf(stderr, "decoscope: %s\n", line.c_str());
+}
+
+void print_once(const std::vector<std::string>& notices) {
+  static std::set<std::string> printed;
+  for (const std::string& notice : notices)
+    if (printed.insert(notice).second) print_error("note: " + notice);
 }
 
 void print(std::string_view text) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace app {
 
@@ -43,6 +44,8 @@ class ReadingInput {
 
 /// Prints "decoscope: message" to stderr as one line, control characters escaped.
 void print_error(std::string_view message);
+/// Prints each notice to stderr that this process has not printed yet.
+void print_once(const std::vector<std::string>& notices);
 /// Makes text safe for a terminal: control characters except newline and tab become visible
 /// symbols.
 std::string for_terminal(std::string_view text);

@@ -135,7 +135,6 @@ std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
                         .options = options_for(lane.decoder, options.decoders, options.set),
                         .model = lane.model});
   std::unique_ptr<ProgressLine> line;  // the progress of the model that is being loaded
-  std::set<std::string> printed;       // lanes may share models
   return engine::models_of_lanes(
       store, model_request(options.model), draft_resources_of(options.model), requests,
       [&line](const std::string& model) {
@@ -144,8 +143,7 @@ std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
       },
       [&](const engine::RunModels& models) {
         line->finish();
-        for (const std::string& notice : notices_of(models))
-          if (printed.insert(notice).second) print_error("note: " + notice);
+        print_once(notices_of(models));  // lanes may share models
       },
       several_texts);
 }
@@ -460,12 +458,6 @@ void check_repeated(const GenerationOptions& options, const engine::RunModels& m
 void compare_with_recording(const GenerationOptions& options, engine::RunResult& result) {
   if (options.repeated && result.stop_reason != "stopped")
     result.repetition = engine::compared(*options.repeated, result);
-}
-
-void print_once(const std::vector<std::string>& notices) {
-  static std::set<std::string> printed;
-  for (const std::string& notice : notices)
-    if (printed.insert(notice).second) print_error("note: " + notice);
 }
 
 void check_usage(const GenerationOptions& options) {

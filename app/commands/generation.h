@@ -115,9 +115,6 @@ void check_repeated(const GenerationOptions& options, const engine::RunModels& m
 /// If a recorded run is repeated, compares the result with it.
 void compare_with_recording(const GenerationOptions& options, engine::RunResult& result);
 
-/// Prints notices that the command has not printed yet.
-void print_once(const std::vector<std::string>& notices);
-
 /// Validates decoders, their options and sampling before models are loaded.
 /// @throws Error(Usage)
 void check_usage(const GenerationOptions& options);

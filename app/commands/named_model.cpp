@@ -1,7 +1,5 @@
 #include "app/commands/named_model.h"
 
-#include <set>
-
 #include <fmt/format.h>
 
 #include "app/cli/paths.h"
@@ -10,36 +8,28 @@
 #include "engine/checkpoint/model_files.h"
 
 namespace app {
-namespace {
-
-void note_once(const std::string& text) {
-  static std::set<std::string> noted;
-  if (noted.insert(text).second) print_error("note: " + text);
-}
-
-}  // namespace
 
 std::string model_folder(const std::string& name_or_path) {
   std::string folder = engine::find_model(name_or_path, assets_dir());
   if (const std::string notice = engine::ambiguous_name_notice(name_or_path, assets_dir());
       !notice.empty())
-    note_once(notice);
+    print_once({notice});
   return folder;
 }
 
 void note_folder_is_used(const std::string& option, const std::string& folder) {
   if (!engine::is_ambiguous_model_name(folder, assets_dir())) return;
   const std::string name = engine::escaped(folder);
-  note_once(
-      fmt::format("{} {}: the folder ./{} is used; the bundled model of that name is {}/models/{}",
-                  option, name, name, assets_dir(), name));
+  print_once(
+      {fmt::format("{} {}: the folder ./{} is used; the bundled model of that name is {}/models/{}",
+                   option, name, name, assets_dir(), name)});
 }
 
 void note_written_name(const std::string& folder) {
   if (!engine::is_ambiguous_model_name(folder, assets_dir())) return;
   const std::string name = engine::escaped(folder);
-  note_once(
-      fmt::format("{} is the bundled model; refer to the folder just written as ./{}", name, name));
+  print_once({fmt::format("{} is the bundled model; refer to the folder just written as ./{}", name,
+                          name)});
 }
 
 }  // namespace app
