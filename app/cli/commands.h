@@ -229,7 +229,7 @@ struct TraceOptions {
   bool with_prompt = false;
   bool used_tokens_only = false;  // convert to a recording: without the texts of other tokens
   bool for_spreadsheets = false;  // convert to tables: as engine::CsvOptions
-  int page_mb = -1;               // convert to a page: the most megabytes; 0: any, -1: the default
+  int page_mb = -1;               // limit of a page in megabytes; 0: none, -1: the default
   bool json = false;
   int run = 0;  // convert to a trace: number of the run to convert; 0: all runs
   int first_step = 0, last_step = 0x7FFF'FFFF;

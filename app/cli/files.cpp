@@ -439,8 +439,8 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       "the file can read them");
   convert
       ->add_option("--page-mb", p.trace.page_mb,
-                   "of a page: the most megabytes; above them the proposals of the steps and whole "
-                   "runs are left out; 0: any number (default: 5)")
+                   "limit of a page in megabytes; a larger page omits the proposals of the steps, "
+                   "then whole races and runs; 0: any number (default: 5)")
       ->transform(whole_number(0, 100'000));
   convert->add_flag("--for-spreadsheets", p.trace.for_spreadsheets,
                     "to tables: put ' before texts that a spreadsheet would take for formulas");

@@ -1,8 +1,9 @@
 // Statistics about a model's steps and guesses, shared by all of its runs: the time of a step, and
 // how often guesses are right. Decoders choose the sizes that are set to "auto" by them. The sizes
-// change no token of greedy and coupled decoding. Under rejection sampling they depend only on times
-// and on earlier steps of the same run, so the tokens keep their distribution: an earlier run with the
-// same seed has used the same random numbers.
+// change no token of greedy and coupled decoding. Under rejection sampling they depend only on
+// measured times and on earlier steps of the same run. Statistics of other runs are not used, because
+// a run with the same seed has drawn the same random numbers; sizes that depend on them would change
+// the distribution.
 #pragma once
 
 #include <algorithm>

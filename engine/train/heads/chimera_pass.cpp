@@ -1,8 +1,8 @@
 // Chimera's heads. The encoding of a k-gram is W2 SiLU(W1 [e ..]), where e are the embeddings of
 // its tokens. A position before the text has the embedding zero. Instead, the target's first layer
-// may encode the tokens (engine/model/encode/first_layer.h); it has no gradient. f is the output of the encoder
-// block at the row of a k-gram, without a final norm. Besides the heads' losses, a feature loss
-// trains f towards the target's hidden state at the same position.
+// may encode the tokens (engine/model/encode/first_layer.h); it has no gradient. f is the output of
+// the encoder block at the row of a k-gram, without a final norm. Besides the heads' losses, a
+// feature loss trains f towards the target's hidden state at the same position.
 //
 // Uploaded lists of row numbers say which rows of the pass hold hidden states, k-grams or head
 // inputs. The pass gathers and scatters rows by these lists. No list has two entries with the same
@@ -241,7 +241,8 @@ void ChimeraPass::read(std::span<const HeadsText> texts, const HeadsLoss* loss) 
   block_.prepare({rows_.pos, rows_.segments, rows_.views});
 }
 
-/// Encodes the k-grams of the texts, which are tokens here: each text is a chain, from which the chains of guesses branch off.
+/// Encodes the k-grams of the texts, which are tokens here: each text is a chain, from which the
+/// chains of guesses branch off.
 void ChimeraPass::encode_by_first_layer() {
   std::vector<TokenTree> trees;
   std::vector<std::pair<std::size_t, int>> tree_row;  // of each link
@@ -251,7 +252,8 @@ void ChimeraPass::encode_by_first_layer() {
       TokenTree& tree = trees.emplace_back();
       for (const TokenId token : link.text->tokens) tree.add(token, tree.n_rows() - 1, RowTag{});
     }
-    // The token after the place is the text's own; the guesses of head 0 and of later heads follow it.
+    // The token after the place is the text's own; the guesses of head 0 and of later heads follow
+    // it.
     const int row = link.head == 0 ? link.end()
                                    : trees.back().add(link.token, tree_row.back().second, RowTag{});
     tree_row.emplace_back(trees.size() - 1, row);
@@ -297,8 +299,8 @@ void ChimeraPass::join(int head) {
   on_.clear_rows(joined_, n, on_.padded(n), head_width());
 }
 
-/// The input of the output matrix: [h, f], or h + f + W2 SiLU(W1 [h, f]) before the target's matrix.
-/// Without residual heads, h is left out.
+/// The input of the output matrix: [h, f], or h + f + W2 SiLU(W1 [h, f]) before the target's
+/// matrix. Without residual heads, h is left out.
 const void* ChimeraPass::head_input(const TrainWeights& w, int head) {
   join(head);
   if (!c_.target_output) return joined_.data();

@@ -160,7 +160,8 @@ TEST(Describe, a_step_is_one_sentence) {
 
 TEST(Describe, a_run_reports_unknown_figures) {
   const std::string text = describe(small_timeline());
-  EXPECT_THAT(text, HasSubstr("Run 1: lookahead on toy (scale 1x1, bf16, cpu), seed 1"));
+  EXPECT_THAT(text, HasSubstr("Run 1: lookahead on toy (scale 1x1, bf16, cpu).\nSettings: greedy, seed 1, "
+                              "at most 64 tokens, prompt of 2 tokens.\n"));
   EXPECT_THAT(text, HasSubstr("Speedup: -, this recording has no plain run"));
   EXPECT_THAT(text, HasSubstr("Text: t7t8t9t10t7t8t9t10"));
   EXPECT_EQ(describe(Timeline()), "No run in this recording.\n");
@@ -308,7 +309,8 @@ TEST(TraceTool, a_report_has_the_notes_of_the_window) {
   EXPECT_THAT(text, HasSubstr("Note on run 1:\n\n    too slow:\n    C:\\w\n"));
   EXPECT_THAT(said, Not(HasSubstr("notes")));
   int n = 0;
-  for (const char* broken : {"text", "decoscope notes 1\nnote of run 1 = \x01\n",
+  for (const char* broken : {"text", "decoscope notes 0\nnote of run 1 = a\n",
+                             "decoscope notes 1x\nnote of run 1 = a\n", "decoscope notes 1\nnote of run 1 = \x01\n",
                              "decoscope notes 1\nnote of run x = a\n"}) {
     test::write_file(path + ".ui", broken);
     const auto [without, why] = report(fmt::format("{}.md", n++));
@@ -325,14 +327,14 @@ TEST(TraceTool, prompts_are_converted_only_on_request) {
     if (auto* started = std::get_if<RunStarted>(&event)) started->prompt = "a private question";
   const std::string path = record(folder, events);
   for (const char* name : {"t.json", "t.md", "t.html"}) {
-    const std::string with = "with_prompt_" + std::string(name);
+    const std::string file = "with_prompt_" + std::string(name);
     const app::TraceAnswer without = app::trace_convert(path, folder / name);
     EXPECT_THAT(test::read_file(folder / name), Not(HasSubstr("private"))) << name;
     EXPECT_THAT(without.remark, Not(HasSubstr("contains")));
-    const app::TraceAnswer told =
-        app::trace_convert(path, folder / with, {.trace = {.prompt_text = true}});
-    EXPECT_THAT(test::read_file(folder / with), HasSubstr("a private question")) << name;
-    EXPECT_THAT(told.remark, HasSubstr(with + " contains the text of the prompts"));
+    const app::TraceAnswer with =
+        app::trace_convert(path, folder / file, {.trace = {.prompt_text = true}});
+    EXPECT_THAT(test::read_file(folder / file), HasSubstr("a private question")) << name;
+    EXPECT_THAT(with.remark, HasSubstr(file + " contains the text of the prompts"));
   }
   EXPECT_THAT(app::trace_convert(path, folder / "u.html").remark, HasSubstr("--with-prompt"));
   EXPECT_THAT(app::trace_convert(path, folder / "u.pdrun").remark, HasSubstr("contains the text"));
@@ -354,7 +356,9 @@ TEST(TraceTool, exports_state_settings_and_version_but_no_paths) {
   for (Event& event : events) {
     auto* started = std::get_if<RunStarted>(&event);
     if (!started) continue;
-    started->options = {{"tree", "/home/reader/grown.json"}, {"window", "5"}};
+    started->options = {{"heads", "/home/reader/heads//"},
+                        {"tree", "/home/reader/grown.json"},
+                        {"window", "5"}};
     started->pool = "/home/reader/copied.txt";
   }
   const std::string path = record(folder, events);
@@ -362,7 +366,7 @@ TEST(TraceTool, exports_state_settings_and_version_but_no_paths) {
     app::trace_convert(path, folder / name);
     const std::string text = test::read_file(folder / (name == "t.csv" ? "t-steps.csv" : name));
     EXPECT_THAT(text, Not(HasSubstr("/home/reader"))) << name;
-    for (const char* part : {"grown.json", "window", "toy", "seed", "cpu"})
+    for (const char* part : {"heads", "grown.json", "window", "toy", "seed", "cpu"})
       EXPECT_THAT(text, HasSubstr(part)) << name;
     EXPECT_THAT(text, HasSubstr(std::string(program_version()))) << name;
   }
@@ -378,11 +382,11 @@ TEST(TraceTool, a_page_keeps_within_its_limit) {
   const std::string path = record(folder, events);
   const app::TraceAnswer some = app::trace_convert(path, folder / "a.html", {.page_mb = 1});
   EXPECT_LE(std::filesystem::file_size(folder / "a.html"), 1'000'000U);
-  EXPECT_THAT(some.text, HasSubstr("note: left out to keep the page within 1 MB: "));
+  EXPECT_THAT(some.text, HasSubstr("note: omitted to keep the page within 1 MB: "));
   EXPECT_THAT(some.text, HasSubstr("--page-mb 0 writes a page of any size"));
   const app::TraceAnswer all = app::trace_convert(path, folder / "b.html", {.page_mb = 0});
   EXPECT_GT(std::filesystem::file_size(folder / "b.html"), 2'000'000U);
-  EXPECT_THAT(all.text, Not(HasSubstr("left out")));
+  EXPECT_THAT(all.text, Not(HasSubstr("omitted")));
   EXPECT_THROW(app::trace_convert(path, folder / "b.md", {.page_mb = 0}), Error);
 }
 
