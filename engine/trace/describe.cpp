@@ -124,9 +124,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
   if (const ModelLoaded* draft = timeline.model(s.draft)) {
     text += ", drafts by " + printable(draft->name);
   }
-  text += fmt::format(", seed {}, prompt of {}.\n", s.seed,
-                      counted(std::ssize(s.prompt_tokens), "token"));
-  if (s.temperature > 0) text += "Settings: " + printable(run_settings(s)) + ".\n";
+  text += ".\nSettings: " + printable(run_settings(s)) + ".\n";
   if (const std::string options = decoder_options(s, ", "); !options.empty())
     text += "Options: " + printable(options) + ".\n";
   if (s.n_approximate > 0)

@@ -3,7 +3,8 @@
 //   lanes     1 phases, 2 target, 3 propose, 4 verify, 5 commit, 6 pool, 7 device, 8 blocks,
 //             9 queue; runs that share a target (SEED) add a process: schedule.h
 //   slices    X on their lane, starts strictly increasing; blocks b/e; iterations and notices i
-//             at the end of a forward that ranks share: exchange, which begins with wait ranks
+//             The slice `exchange` lies at the end of a forward shared by ranks; the slice
+//             `wait ranks` lies at its beginning.
 //   flows     "token": from a step's proposal to the commit, if tokens of the proposal were
 //             accepted
 //   counters  tokens_per_step, acceptance_rate, kv_bytes, <device>_busy_percent,

@@ -9,6 +9,9 @@
 namespace engine {
 
 std::string_view without_folders(std::string_view value) {
+  const std::size_t end = value.find_last_not_of('/');
+  if (end == std::string_view::npos) return value;
+  value = value.substr(0, end + 1);
   return value.substr(value.find_last_of('/') + 1);
 }
 

@@ -1,5 +1,5 @@
-// The settings of a run as exports state them. Exports do not contain paths: of a file they have the
-// name without its folders.
+// The settings of a run as exports state them: a file is given by its name without folders. Only the
+// message of a failed run may contain a path.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace engine {
 
-/// The value of an option; of a path its last part.
+/// The value of an option; of a path its last part: "heads" of "/a/heads/".
 std::string_view without_folders(std::string_view value);
 /// The options of the decoder: "window=5, ngram_size=3".
 std::string decoder_options(const RunStarted& started, std::string_view separator);

@@ -301,16 +301,33 @@ TEST(Exporting, page_says_what_its_limit_leaves_out) {
     last = fraction;
     return true;
   };
-  const std::string said = ui::export_page(
-      timeline, folder / "b.html", {.max_bytes = n_bytes - 1, .to_get_all = "tick the box"},
-      progress);
-  EXPECT_THAT(said, HasSubstr("Wrote " + folder / "b.html" + ".\nNote: left out to keep"));
+  const std::string said =
+      ui::export_page(timeline, folder / "b.html",
+                      {.max_bytes = n_bytes - 1, .to_get_all = "tick the box"}, progress);
+  EXPECT_THAT(said, HasSubstr("Wrote " + folder / "b.html" + ".\nNote: omitted to keep"));
   EXPECT_THAT(said, HasSubstr("; tick the box."));
   EXPECT_LT(fs::file_size(folder / "b.html"), n_bytes);
   const std::string refused =
       ui::export_page(timeline, folder / "c.html", {.max_bytes = 1, .to_get_all = "tick the box"});
   EXPECT_THAT(refused, HasSubstr("tick the box"));
   EXPECT_FALSE(fs::exists(folder / "c.html"));
+}
+
+TEST(Exporting, a_large_page_is_whole_only_on_request) {
+  const Folder folder;
+  Stage stage{std::vector<engine::Event>{}};
+  stage.shell.show(Screen::Welcome);
+  stage.shell.take(streams::one_run("lookahead", 60'000));
+  const auto export_page = [&](const std::string& path, bool of_any_size) {
+    stage.shell.export_page(path, false, of_any_size);
+    EXPECT_TRUE(waiting::until([&] { return !stage.shell.exports(); },
+                               [&] { stage.gui.frame(stage.shell); }));
+    return fs::file_size(path);
+  };
+  EXPECT_LE(export_page(folder / "limited.html", false), 5'000'000u);
+  EXPECT_THAT(stage.shell.message(), HasSubstr("the box \"Web page: no size limit\""));
+  EXPECT_GT(export_page(folder / "whole.html", true), 5'000'000u);
+  EXPECT_THAT(stage.shell.message(), Not(HasSubstr("omitted")));
 }
 
 TEST(Exporting, reports_progress) {

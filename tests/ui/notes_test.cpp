@@ -68,6 +68,7 @@ TEST(Notes, unreadable_notes_are_set_aside) {
   for (const char* text : {"",
                            "{\"json\": 1}",
                            "decoscope notes 0\n",
+                           "decoscope notes 1x\n",
                            "decoscope notes 1\nbookmark = kept, run x\n",
                            "decoscope notes 1\nbookmark = kept, run 1, step 2, nan ns\n",
                            "decoscope notes 1\nbookmark = kept, run 1, step -7, 5 ns\n",
@@ -144,14 +145,18 @@ TEST(Notes, empty_notes_are_not_written) {
   EXPECT_EQ(ui::save_notes({}, recording), "");  // the last bookmark was removed
   std::string why;
   EXPECT_TRUE(ui::load_notes(recording, why).empty());
-  EXPECT_NE(save_notes(some_notes(), folder / "no/such/folder/run.pdrun"), "");
+  EXPECT_THAT(save_notes(some_notes(), folder / "no/such/folder/run.pdrun"),
+              HasSubstr("notes of the recording: "));
 }
 
 struct Stage {
+  /// @param settings  the folder of the settings; empty: they are not saved
+  explicit Stage(const std::string& settings = "") : shell(catalog, commands, settings) {}
+
   headless::Headless gui;
   engine::CommandQueue commands;
   ui::Catalog catalog = streams::catalog();
-  ui::Shell shell{catalog, commands, ""};
+  ui::Shell shell;
 
   void settle() {
     gui.frame(shell);
@@ -162,6 +167,15 @@ struct Stage {
   void save(const std::string& path) {
     shell.save(path);
     settle();
+  }
+  void open(const std::string& path) {
+    shell.open(path);
+    settle();
+    frames();
+  }
+  /// Draws frames until the layout has settled.
+  void frames() {
+    for (int i = 0; i < 6; ++i) gui.frame(shell);
   }
 };
 
@@ -281,10 +295,26 @@ void save_watching(const std::string& recording) {
   Stage stage;
   stage.shell.take(streams::one_run("lookahead"));
   stage.shell.show(ui::Screen::Live);
-  for (int i = 0; i < 4; ++i) stage.gui.frame(stage.shell);
+  stage.frames();
   stage.shell.use_layout(ui::preset_named("watching"));
-  for (int i = 0; i < 6; ++i) stage.gui.frame(stage.shell);
+  stage.frames();
   stage.save(recording);
+}
+
+// Saves a recording without notes.
+void save_plain(const std::string& recording) {
+  engine::Recorder recorder(recording);
+  for (const engine::Event& event : streams::one_run("jacobi")) recorder.push(event);
+}
+
+// Moves the panel Numbers to the place of the panel Text, which no preset does.
+void move_a_panel(Stage& stage) {
+  stage.shell.show(ui::Screen::Live);
+  stage.frames();
+  ImGui::DockBuilderDockWindow(ui::window_name(ui::Screen::Live, "numbers", "Numbers").c_str(),
+                               node_of("text"));
+  stage.frames();
+  ASSERT_EQ(node_of("numbers"), node_of("text"));
 }
 
 TEST(Notes, the_layout_of_a_recording_is_restored_and_undone) {
@@ -294,15 +324,14 @@ TEST(Notes, the_layout_of_a_recording_is_restored_and_undone) {
   EXPECT_THAT(read_file(ui::notes_path(recording)), HasSubstr("\nlayout = watching\n"));
   Stage stage;
   stage.shell.show(ui::Screen::Live);
-  for (int i = 0; i < 4; ++i) stage.gui.frame(stage.shell);
+  stage.frames();
   EXPECT_NE(node_of("numbers"), node_of("trajectory"));
-  stage.shell.open(recording);
-  stage.settle();
-  for (int i = 0; i < 6; ++i) stage.gui.frame(stage.shell);
+  stage.open(recording);
+  EXPECT_THAT(stage.shell.message(), HasSubstr("saved with this recording. Ctrl+Z undoes it."));
   EXPECT_EQ(stage.shell.settings().layout, "watching");
   EXPECT_EQ(node_of("numbers"), node_of("trajectory"));
   stage.shell.perform(ui::Action::Undo);
-  for (int i = 0; i < 6; ++i) stage.gui.frame(stage.shell);
+  stage.frames();
   EXPECT_EQ(stage.shell.settings().layout, "");
   EXPECT_NE(node_of("numbers"), node_of("trajectory"));
 }
@@ -311,15 +340,10 @@ TEST(Notes, the_layout_of_a_recording_ends_with_it) {
   const Folder folder;
   const std::string with = folder / "with.pdrun", without = folder / "without.pdrun";
   save_watching(with);
-  {
-    engine::Recorder recorder(without);
-    for (const engine::Event& event : streams::one_run("jacobi")) recorder.push(event);
-  }
+  save_plain(without);
   Stage stage;
   const auto open = [&](const std::string& path) {
-    stage.shell.open(path);
-    stage.settle();
-    for (int i = 0; i < 6; ++i) stage.gui.frame(stage.shell);
+    stage.open(path);
     return std::string(ui::preset_named(stage.shell.settings().layout).word);
   };
   EXPECT_EQ(open(with), "watching");
@@ -330,6 +354,89 @@ TEST(Notes, the_layout_of_a_recording_ends_with_it) {
   EXPECT_EQ(open(with), "watching");
   EXPECT_THAT(read_file(ui::notes_path(without)), HasSubstr("\nlayout = numbers\n"));
   EXPECT_EQ(open(without), "numbers");
+}
+
+TEST(Notes, moved_panels_return_after_a_recording_with_a_layout) {
+  const Folder folder;
+  const std::string with = folder / "with.pdrun", also = folder / "also.pdrun",
+                    without = folder / "without.pdrun";
+  save_watching(with);
+  save_watching(also);
+  save_plain(without);
+  Stage stage;
+  move_a_panel(stage);
+  stage.open(with);
+  EXPECT_NE(node_of("numbers"), node_of("text"));
+  stage.open(also);
+  EXPECT_EQ(node_of("numbers"), node_of("trajectory"));
+  stage.open(without);
+  EXPECT_EQ(node_of("numbers"), node_of("text"));
+}
+
+TEST(Notes, undoing_the_layout_of_a_recording_returns_moved_panels) {
+  const Folder folder;
+  const std::string recording = folder / "mine.pdrun";
+  save_watching(recording);
+  for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare, ui::Screen::Welcome}) {
+    SCOPED_TRACE(ui::screen_name(screen));
+    Stage stage;
+    move_a_panel(stage);
+    stage.shell.show(screen);
+    stage.frames();
+    stage.open(recording);
+    ASSERT_EQ(stage.shell.screen(), ui::Screen::Live);
+    EXPECT_NE(node_of("numbers"), node_of("text"));
+    stage.shell.perform(ui::Action::Undo);
+    stage.frames();
+    EXPECT_EQ(stage.shell.settings().layout, "");
+    EXPECT_EQ(node_of("numbers"), node_of("text"));
+    stage.shell.perform(ui::Action::Redo);
+    stage.frames();
+    EXPECT_EQ(node_of("numbers"), node_of("trajectory"));
+  }
+}
+
+TEST(Notes, the_layout_of_a_recording_is_not_saved_as_the_users) {
+  const Folder folder;
+  const std::string recording = folder / "mine.pdrun";
+  save_watching(recording);
+  write_file(folder / "settings.txt", "layout = numbers\nkey.undo = Ctrl+Shift+U\n");
+  {
+    Stage stage(folder / "");
+    move_a_panel(stage);
+    stage.open(recording);
+    EXPECT_THAT(stage.shell.message(), HasSubstr("Ctrl+Shift+U undoes it."));
+    EXPECT_EQ(stage.shell.settings().layout, "watching");
+    EXPECT_EQ(ui::load_settings(folder / "").layout, "numbers") << "while it is shown";
+    EXPECT_NE(node_of("numbers"), node_of("text"));
+    ui::load_layout(stage.shell.layout_to_save());
+    EXPECT_EQ(node_of("numbers"), node_of("text"));
+  }
+  EXPECT_EQ(ui::load_settings(folder / "").layout, "numbers");
+  // A layout that the user chooses instead is the user's own.
+  {
+    Stage stage(folder / "");
+    stage.open(recording);
+    stage.shell.use_layout(ui::preset_named("standard"));
+    stage.frames();
+  }
+  EXPECT_EQ(ui::load_settings(folder / "").layout, "standard");
+}
+
+TEST(Notes, the_layout_of_the_session_returns_without_a_message) {
+  const Folder folder;
+  save_plain(folder / "plain.pdrun");
+  Stage stage;
+  stage.shell.take(streams::one_run("lookahead"));
+  stage.shell.use_layout(ui::preset_named("watching"));
+  stage.frames();
+  stage.open(folder / "plain.pdrun");
+  stage.shell.use_layout(ui::preset_named("numbers"));
+  stage.frames();
+  stage.shell.take({engine::RunStarted{.run = 2, .model = 7, .decoder = "ar"}});
+  stage.frames();
+  EXPECT_EQ(stage.shell.settings().layout, "watching");
+  EXPECT_THAT(stage.shell.message(), testing::Not(HasSubstr("saved with this recording")));
 }
 
 TEST(Notes, an_unknown_layout_is_kept_but_not_used) {

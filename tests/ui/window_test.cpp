@@ -11,6 +11,7 @@
 #include <iterator>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include <GL/gl.h>
 #include <fmt/format.h>
@@ -19,8 +20,10 @@
 #include <imgui_internal.h>
 
 #include "engine/event/queue.h"
+#include "engine/event/recording/recorder.h"
 #include "kernels/error.h"
 #include "tests/support/display.h"
+#include "tests/support/files.h"
 #include "tests/support/needs.h"
 #include "tests/ui/support/streams.h"
 #include "tests/ui/support/training_folder.h"
@@ -395,14 +398,14 @@ TEST(Window, closes_on_a_signal_while_idle) {
 }
 
 // A second name of the old file keeps its text only if the file is replaced and not written in place.
-TEST(Window, layout_is_replaced_by_a_rename_while_running_and_at_the_end) {
+TEST(Window, layout_is_replaced_by_a_rename) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const fs::path folder =
       fs::temp_directory_path() / ("decoscope-rename" + std::to_string(getpid()));
   fs::remove_all(folder);
   const fs::path file = folder / "layout.ini", second_name = folder / "old.ini";
   std::string while_running;
-  const auto open = [&](int n_frames, float saving_rate) {
+  const auto open = [&](const std::function<bool()>& ends, float saving_rate) {
     engine::EventQueue queue;
     engine::CommandQueue commands;
     ui::WindowOptions options;
@@ -410,25 +413,74 @@ TEST(Window, layout_is_replaced_by_a_rename_while_running_and_at_the_end) {
     options.screen = "live";
     options.hooks.draw_always = true;
     options.hooks.context_made = [&] { ImGui::GetIO().IniSavingRate = saving_rate; };
-    int n = 0;
-    options.hooks.wants_to_close = [&] { return ++n > n_frames; };
+    options.hooks.wants_to_close = ends;
     options.hooks.before_teardown = [&] { while_running = bytes_of(file); };
     ui::run_window(queue, commands, streams::catalog(), options);
   };
-  open(6, 1000);
+  int n_frames = 0;
+  open([&] { return ++n_frames > 6; }, 1000);
   EXPECT_EQ(while_running, "") << "saved before Dear ImGui asked for it";
   const std::string at_end = bytes_of(file);
   EXPECT_NE(at_end.find("[Docking][Data]"), std::string::npos) << at_end;
   fs::create_hard_link(file, second_name);
   std::ofstream(second_name, std::ios::app) << "\n[Window][mine]\nPos=1,2\n";
   const std::string before = bytes_of(second_name);
-  open(30, 0.01f);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  open([&] { return bytes_of(file) != before || std::chrono::steady_clock::now() > deadline; },
+       0.01f);
+  EXPECT_NE(while_running, before) << "not saved while running";
   EXPECT_NE(while_running.find("[Docking][Data]"), std::string::npos);
-  EXPECT_NE(bytes_of(file), before);
   EXPECT_EQ(bytes_of(second_name), before) << "layout.ini was written in place";
   for (const auto& entry : fs::directory_iterator(folder))
     EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
   fs::remove_all(folder);
+}
+
+// A recording's layout is neither in layout.ini nor in settings.txt, also while the recording is shown.
+TEST(Window, layout_of_a_recording_is_not_saved) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  const engine::test::Folder folder;
+  const std::string recording = folder / "a.pdrun", config = folder / "config";
+  {
+    engine::Recorder recorder(recording);
+    for (const engine::Event& event : streams::one_run("lookahead")) recorder.push(event);
+  }
+  engine::test::write_file(recording + ".ui", "decoscope notes 1\nlayout = watching\n");
+  const auto node_of = [](const char* panel) {
+    const std::string name = ui::window_name(ui::Screen::Live, panel, "");
+    const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
+    return window ? window->DockId : 0;
+  };
+  // Returns the word of the layout at the end, and whether its panels are those of "watching".
+  const auto open = [&](const std::string& file, const std::string& expected) {
+    engine::EventQueue queue;
+    engine::CommandQueue commands;
+    ui::Shell* shell = nullptr;
+    std::pair<std::string, bool> shown;
+    ui::WindowOptions options;
+    options.config_dir = config;
+    options.screen = "live";
+    options.open = file;
+    options.hooks.draw_always = true;
+    options.hooks.context_made = [&] { ImGui::GetIO().IniSavingRate = 0.01f; };
+    options.hooks.shell_made = [&](ui::Shell& made) { shell = &made; };
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    int n = 0;
+    options.hooks.wants_to_close = [&] {
+      if (!shell->reads() && shell->settings().layout == expected) ++n;
+      return n > 30 || std::chrono::steady_clock::now() > deadline;
+    };
+    options.hooks.before_teardown = [&] {
+      shown = {shell->settings().layout, node_of("numbers") == node_of("trajectory")};
+      EXPECT_EQ(ui::load_settings(config).layout, "");
+    };
+    ui::run_window(queue, commands, streams::catalog(), options);
+    return shown;
+  };
+  using Shown = std::pair<std::string, bool>;
+  EXPECT_EQ(open("", ""), Shown("", false));
+  EXPECT_EQ(open(recording, "watching"), Shown("watching", true));
+  EXPECT_EQ(open("", ""), Shown("", false));
 }
 
 // A layout of an older version lacks newer panels; they would float.

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -24,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 1;
 constexpr std::size_t kMaxName = 80;
 constexpr double kMaxTime = 1e18;  // ns; 32 years
 constexpr std::string_view kLens = "lens = ", kLayout = "layout = ", kRange = "range";
@@ -71,15 +69,11 @@ bool take_bookmark(std::string_view text, Notes& notes) {
   return true;
 }
 
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
 // Replaces control characters by blanks and cuts the text: names are shown in lists and titles.
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text.substr(0, engine::whole_characters(text, kMaxName)))
-    line += is_control(c) ? ' ' : c;
+    line += engine::is_control(c) ? ' ' : c;
   return line;
 }
 
@@ -203,13 +197,13 @@ std::string bookmark_words(const Bookmark& mark, int number, const std::string& 
 std::string as_run_note(std::string_view text) {
   std::string note;
   for (const char c : text.substr(0, engine::whole_characters(text, kMaxRunNote)))
-    note += is_control(c) && c != '\n' ? ' ' : c;
+    note += engine::is_control(c) && c != '\n' ? ' ' : c;
   note.erase(note.find_last_not_of(" \n") + 1);
   return note;
 }
 
 std::string to_text(const Notes& notes) {
-  std::string text = fmt::format("{}{}\n", engine::kNotesHead, kVersion);
+  std::string text = fmt::format("{}{}\n", engine::kNotesHead, engine::kNotesVersion);
   for (const Bookmark& mark : notes.bookmarks)
     text += fmt::format("bookmark = {}, run {}, step {}, {} ns\n",
                         mark.kind == Bookmark::Kind::Numbered ? "numbered" : "kept", mark.run,
@@ -243,13 +237,8 @@ std::string to_text(const Notes& notes) {
 bool from_text(const std::string& text, Notes& notes, std::string& why) {
   std::istringstream in(text);
   std::string line;
-  int version = 0;
   std::getline(in, line);
-  if (!Words(line).expect(engine::kNotesHead).number(version).done() || version < 1) {
-    why = fmt::format("line 1: found {}, expected {}{}", line.substr(0, 40), engine::kNotesHead,
-                      kVersion);
-    return false;
-  }
+  if (why = engine::why_no_notes(line); !why.empty()) return false;
   for (int n = 2; std::getline(in, line); ++n) {
     if (take_line(line, notes)) continue;
     why = fmt::format("line {}: {}", n, line.substr(0, 80));
@@ -260,17 +249,10 @@ bool from_text(const std::string& text, Notes& notes, std::string& why) {
 
 Notes load_notes(const std::string& recording, std::string& why) {
   const std::string path = notes_path(recording);
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return {};
-  std::string text(engine::kMaxNotesBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
+  const std::optional<std::string> text = engine::read_notes(recording, why);
   Notes notes;
-  if (text.size() > engine::kMaxNotesBytes)
-    why = fmt::format("found more than {} bytes", engine::kMaxNotesBytes);
-  else if (from_text(text, notes, why))
-    return notes;
-  in.close();
+  if (text && from_text(*text, notes, why)) return notes;
+  if (why.empty()) return {};  // no file
   std::error_code ignored;
   fs::rename(path, path + ".broken", ignored);
   return {};
@@ -284,7 +266,7 @@ std::string save_notes(const Notes& notes, const std::string& recording) {
     engine::write_whole_file(path, to_text(notes));
     return "";
   } catch (const engine::Error& refused) {
-    return fmt::format("bookmarks, names and notes: {}", refused.what());
+    return fmt::format("notes of the recording: {}", refused.what());
   }
 }
 

@@ -199,7 +199,7 @@ void Shell::follow_units() {
 void Shell::use_layout(const LayoutPreset& preset) {
   watch_layout();
   settings_.layout = preset.word;
-  preset_changed_ = true;
+  preset_changed_ = preset_pressed_ = true;
 }
 
 // Adds the change of the layout that follows to the history.
@@ -226,7 +226,8 @@ void Shell::follow_arrangement() {
   std::string layout = history_.now() ? history_.now()->layout : "";
   if (std::exchange(layout_settles_, 0) == 1 && !layout_pressed_.empty()) {
     const std::string now = layout_text();
-    if (docked_pressed_ == docked_ && !is_same_layout(layout_pressed_, now)) {
+    const bool by_user = std::exchange(preset_pressed_, false) || docked_pressed_ == docked_;
+    if (by_user && !is_same_layout(layout_pressed_, now)) {
       history_.know_layout(layout_pressed_);
       layout = now;
     }
@@ -246,7 +247,7 @@ void Shell::go_through_history(bool back) {
   std::string ignored;
   const std::string preset = settings_.layout;
   if (from_text(wanted->settings, chosen, ignored)) choose(settings_, chosen);
-  // Without the places of the panels as they were, they are built as the preset says.
+  // If the history has no panel positions for this change, the panels are rebuilt from the preset.
   if (settings_.layout != preset && wanted->layout == before.layout) preset_changed_ = true;
   // Temporary marks are not part of the history.
   std::vector<Bookmark> passing = notes_.bookmarks;

@@ -296,14 +296,12 @@ void load_layout_of(const std::filesystem::path& file) {
   if (std::filesystem::exists(file, error)) ImGui::LoadIniSettingsFromDisk(file.string().c_str());
 }
 
-std::string save_layout(const std::filesystem::path& file) {
-  std::size_t n_bytes = 0;
-  const char* text = ImGui::SaveIniSettingsToMemory(&n_bytes);
+std::string save_layout(const std::filesystem::path& file, const std::string& text) {
   ImGui::GetIO().WantSaveIniSettings = false;
   try {
     std::error_code ignored;  // a failure is reported when the file is created
     std::filesystem::create_directories(file.parent_path(), ignored);
-    engine::write_whole_file(file.string(), std::string_view(text, n_bytes));
+    engine::write_whole_file(file.string(), text);
     return "";
   } catch (const engine::Error& refused) {
     return std::string("the layout of the panels: ") + refused.what();

@@ -70,9 +70,9 @@ void build_layout(Screen screen, const LayoutPreset& preset, ImGuiID dockspace, 
 bool keep_layout_in(const std::filesystem::path& file);
 /// Loads a saved layout, if there is one. Call after keep_layout_in().
 void load_layout_of(const std::filesystem::path& file);
-/// Saves the layout through a temporary file and a rename. If that fails, Dear ImGui asks again after the next change.
+/// Saves layout_text() through a temporary file and a rename. If that fails, Dear ImGui asks again after the next change.
 /// @return empty, or why the file could not be written
-std::string save_layout(const std::filesystem::path& file);
+std::string save_layout(const std::filesystem::path& file, const std::string& text);
 /// Returns the places and sizes of all panels as text, as layout.ini has them.
 std::string layout_text();
 /// Returns true if two such texts differ at most in the tabs that are in front.

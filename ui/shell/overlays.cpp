@@ -285,8 +285,8 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
        export_own_compute_);
   options.own_compute = export_own_compute_;
   tick(
-      "Web page: of any size; by default steps or runs of a long recording are left "
-      "out###any_page_size",
+      "Web page: no size limit (otherwise a page above 5 MB omits proposals, then "
+      "runs)###any_page_size",
       export_any_page_size_);
   wrapped(
       export_prompt_text_

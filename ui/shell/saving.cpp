@@ -122,7 +122,7 @@ void Shell::export_page(const std::string& path, bool prompt_text, bool of_any_s
   const engine::HtmlOptions options{
       .max_bytes = of_any_size ? 0 : engine::kMaxPageBytes,
       .prompt_text = prompt_text,
-      .to_get_all = "the box \"Web page: of any size\" keeps all of it"};
+      .to_get_all = "the box \"Web page: no size limit\" keeps all of it"};
   begin_export(path, [=](const engine::Timeline& timeline, const ExportProgress& progress) {
     return ui::export_page(timeline, path, options, progress);
   });
@@ -212,21 +212,38 @@ void Shell::adopt_notes() {
   adopt_layout();
 }
 
-// Arranges the panels as the notes of the document say, until another document is shown or the user chooses another layout.
+// Returns true while the panels are arranged as the document shown wants it, and not as the user chose.
+bool Shell::shows_layout_of_document() const {
+  return own_layout_ && preset_named(settings_.layout).word == layout_at_begin_;
+}
+
+// Arranges the panels as the notes of the document say, until another document is shown or the user chooses another layout. Then the user's
+// own layout returns.
 void Shell::adopt_layout() {
-  const auto shown = [this] { return std::string(preset_named(settings_.layout).word); };
-  if (layout_before_ && shown() == layout_at_begin_) use_layout(preset_named(*layout_before_));
-  layout_before_.reset();
+  if (shows_layout_of_document()) {
+    settings_.layout = own_layout_->preset;
+    layout_to_load_ = own_layout_->panels;
+  }
+  own_layout_.reset();
   const std::string& wanted = notes_kept_.view.layout;
   const LayoutPreset& preset = preset_named(wanted);
-  if (wanted == preset.word && wanted != shown()) {
-    layout_before_ = shown();
-    history_.take({to_text(chosen_part(settings_)), notes_to_save(), ""});
-    use_layout(preset);
-    say(fmt::format("The layout {} was saved with this recording. Ctrl+Z undoes it.",
-                    preset.label));
-  }
-  layout_at_begin_ = shown();
+  layout_at_begin_ = preset_named(settings_.layout).word;
+  if (wanted != preset.word || wanted == layout_at_begin_) return;
+  own_layout_ = {settings_.layout, layout_to_save()};
+  layout_to_load_.clear();
+  history_.take({to_text(chosen_part(settings_)), notes_to_save(), own_layout_->panels});
+  use_layout(preset);
+  layout_at_begin_ = wanted;
+  if (notes_source_.empty()) return;  // the user chose it in this session
+  const auto undo =
+      std::ranges::find(keys_, Action::Undo, [](const BoundKey& key) { return key.of->action; });
+  say(fmt::format("The layout {} was saved with this recording. {} undoes it.", preset.label,
+                  undo->keys));
+}
+
+std::string Shell::layout_to_save() const {
+  if (shows_layout_of_document()) return own_layout_->panels;
+  return layout_to_load_.empty() ? layout_text() : layout_to_load_;
 }
 
 // Restores the measured ranges when the recording has been read; those that the user has measured meanwhile stay.

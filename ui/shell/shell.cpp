@@ -18,6 +18,7 @@
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
 #include "ui/shell/catalog.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/font_file.h"
 
@@ -41,6 +42,17 @@ bool holds_model(const std::string& given) {
   });
 }
 
+// Returns true for a file in the folder of a training run, and for a copy of its log.
+bool is_of_training(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (engine::looks_like_training(folder)) return true;
+  try {
+    return !engine::TrainingReader(path).history().reports.empty();
+  } catch (const engine::Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Shell::Shell(const Catalog& catalog,
@@ -54,6 +66,7 @@ Shell::Shell(const Catalog& catalog,
       autosave_(autosave_folder),
       unsaved_sessions_(ui::unsaved_sessions(autosave_folder)),
       screen_(unsaved_sessions_.empty() ? screen_named(settings_.screen) : Screen::Welcome) {
+  set_frame_area({});  // that of an earlier shell
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read; the file was renamed: " + settings_.why_set_aside);
   font_refused_ = why_not_font(settings_.text_font);
@@ -78,10 +91,12 @@ Shell::~Shell() {
 void Shell::save_changed_settings() {
   settings_.screen = screen_name(screen_);
   settings_.last_model = form_.model;
-  std::string now = to_text(settings_);
+  Settings kept = settings_;
+  if (shows_layout_of_document()) kept.layout = own_layout_->preset;
+  std::string now = to_text(kept);
   if (now == settings_kept_) return;
   settings_kept_ = std::move(now);
-  if (const std::string trouble = save_settings(settings_, folder_); !trouble.empty()) say(trouble);
+  if (const std::string trouble = save_settings(kept, folder_); !trouble.empty()) say(trouble);
 }
 
 // Lets the measured range be that of the run shown, or of the race on the screen Compare. Screens without the panel Timeline have none.
@@ -329,13 +344,17 @@ bool Shell::export_waits() {
   return exporting_ != nullptr;
 }
 
-// Lets Setup race the prompts of a file. @return false if it is no file of prompts, or belongs to a training run
+// Lets Setup race the prompts of a .jsonl file, or says why it cannot. @return false if the file belongs to a training run
 bool Shell::take_prompts(const std::string& path) {
+  if (is_of_training(path)) return false;
   SetupForm form = form_;
   form.prompt_file = path;
+  form.prompt_file_read.clear();  // the file may have changed
   read_prompt_file(form, catalog_);
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (!form.prompt_file_error.empty() || engine::looks_like_training(folder)) return false;
+  if (const std::string& why = form.prompt_file_error; !why.empty()) {
+    say(why.starts_with(path) ? why : path + ": " + why);
+    return true;
+  }
   form_ = std::move(form);
   show(Screen::Compare);
   say("Run race takes the prompts of " + path + " in turn.");

@@ -81,10 +81,9 @@ class Shell {
   void show(Screen screen);
   /// Sets the theme, from the next frame on.
   void set_theme(ThemeName theme);
-  /// Opens a recording, a training run by its log or folder, or a model by its .gguf file or folder; a file of prompts goes to Setup. Failures become a
-  /// message on screen. A folder that
-  /// holds a model and its training run is opened as the model, on the screen Training as the training run. A recording is read while the
-  /// window draws it.
+  /// Opens a recording, a training run (its log or folder) or a model (.gguf file or folder). A .jsonl file of prompts and a .txt file to copy
+  /// from go to Setup. A failure becomes a message on screen. A folder that holds a model and its training run is opened as the model, on the
+  /// screen Training as the training run. A recording is read while the window draws it.
   /// @param keep_screen  if false, Compare is shown for a race and Live for a single run
   void open(const std::string& path, bool keep_screen = false);
   /// Opens a training run by its folder or its training.jsonl, for the screen Training, and keeps reading it while it grows.
@@ -119,7 +118,7 @@ class Shell {
   /// @param prompt_text  the report contains the prompts
   void export_report(const std::string& path, bool prompt_text);
   /// Starts to write a page (.html) that plays the recording, on another thread.
-  /// @param of_any_size  false: steps and runs are left out above the default size
+  /// @param of_any_size  false: above the default size, proposals and then whole runs are omitted
   void export_page(const std::string& path, bool prompt_text, bool of_any_size);
   /// Starts to export a description of all runs in words (.txt); otherwise works like export_trace().
   void export_description(const std::string& path);
@@ -157,6 +156,8 @@ class Shell {
                   int width,
                   int height,
                   const std::string& says);
+  /// Returns layout_text() as the user chose it, also while the panels are arranged as a recording says.
+  std::string layout_to_save() const;
   /// Arranges the panels of Live and Compare as a preset says.
   void use_layout(const LayoutPreset& preset);
   /// Performs the action of a key.
@@ -343,6 +344,7 @@ class Shell {
   void keep_notes();
   void adopt_notes();
   void adopt_layout();
+  bool shows_layout_of_document() const;
   void restore_ranges();
   // Returns a path in the folder used last, else in the documents folder.
   std::string suggested(const char* name) const;
@@ -487,8 +489,12 @@ class Shell {
       docked_pressed_;  // screen, width, top and bottom of the docked panels: now, and when the mouse was pressed
   std::string layout_to_load_;   // by the next frame; empty: none
   std::string layout_at_begin_;  // word of the layout preset when the document was shown first
-  std::optional<std::string> layout_before_;  // before the layout of this document replaced it
-  int layout_settles_ = 0;   // frames until the layout after the release is compared
+  struct OwnLayout {
+    std::string preset, panels;  // the setting `layout`, and layout_text()
+  };
+  std::optional<OwnLayout> own_layout_;  // the user's, before the document's layout replaced it
+  bool preset_pressed_ = false;          // the layout changes because a preset was chosen
+  int layout_settles_ = 0;               // frames until the layout after the release is compared
   double stops_since_ = -1;  // clock_ when "Save and close" stopped the runs; -1: it did not
   bool export_prompt_text_ = false, export_range_only_ = false, export_own_compute_ = false,
        export_for_spreadsheets_ = false, export_any_page_size_ = false;  // checkboxes of the dialog

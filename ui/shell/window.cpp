@@ -132,8 +132,6 @@ class Gui {
                 "install Mesa's software renderer");
   }
   ~Gui() {
-    // Without a frame the context has no windows, and their layout would be lost.
-    if (!layout_path_.empty() && ImGui::GetFrameCount() > 0) save_layout(layout_path_);
     ImGui_ImplOpenGL3_Shutdown();
     ImGui_ImplGlfw_Shutdown();
   }
@@ -141,9 +139,11 @@ class Gui {
   Gui& operator=(const Gui&) = delete;
 
   // Saves the layout when Dear ImGui asks for it, some seconds after a change. @return empty, or why it could not be saved
-  std::string save_wanted_layout() const {
-    const bool wanted = !layout_path_.empty() && ImGui::GetIO().WantSaveIniSettings;
-    return wanted ? save_layout(layout_path_) : "";
+  std::string save_wanted_layout(const Shell& shell) const {
+    return ImGui::GetIO().WantSaveIniSettings ? save_layout_of(shell) : "";
+  }
+  std::string save_layout_of(const Shell& shell) const {
+    return layout_path_.empty() ? "" : save_layout(layout_path_, shell.layout_to_save());
   }
 
  private:
@@ -151,18 +151,23 @@ class Gui {
   GuiContext context_;
 };
 
-// Calls a hook before Dear ImGui's context is destroyed, also after an exception.
+// Calls a hook and saves the layout before Dear ImGui's context is destroyed, also after an exception.
 class Teardown {
  public:
-  explicit Teardown(const std::function<void()>& hook) : hook_(hook) {}
+  Teardown(const std::function<void()>& hook, const Gui& gui, const Shell& shell)
+      : hook_(hook), gui_(gui), shell_(shell) {}
   ~Teardown() {
     if (hook_) hook_();
+    // Without a frame the context has no windows, and their layout would be lost.
+    if (ImGui::GetFrameCount() > 0) gui_.save_layout_of(shell_);
   }
   Teardown(const Teardown&) = delete;
   Teardown& operator=(const Teardown&) = delete;
 
  private:
   const std::function<void()>& hook_;  // a member of the options, which outlive the window
+  const Gui& gui_;
+  const Shell& shell_;
 };
 
 // Input that Dear ImGui does not handle: dropped files, and keys by position. Dear ImGui identifies keys by their label, GLFW by their
@@ -298,7 +303,7 @@ class Loop {
       for (const std::string& path : input_.dropped) shell_.open(path);
       input_.dropped.clear();
       frame();
-      if (const std::string why = gui_.save_wanted_layout(); !why.empty()) shell_.say(why);
+      if (const std::string why = gui_.save_wanted_layout(shell_); !why.empty()) shell_.say(why);
       if (options_.step >= 0 && !step_selected_) select_step();
       if (!options_.animation.empty() && animation_is_written()) break;
       if (const auto picture = shell_.picture_due()) take(*picture);
@@ -563,7 +568,7 @@ int run_window(engine::EventQueue& events,
     start_race(shell, options);
     choose_screen(shell, options);
     const Waker waker(events);
-    const Teardown teardown(options.hooks.before_teardown);
+    const Teardown teardown(options.hooks.before_teardown, gui, shell);
     if (options.hooks.form_made) options.hooks.form_made(shell.form());
     if (options.hooks.shell_made) options.hooks.shell_made(shell);
     if (options.hooks.context_made) options.hooks.context_made();

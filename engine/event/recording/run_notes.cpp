@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::string_view kEquals = " = ";
 
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
 /// The note that run_note_line() escaped; nullopt: it is not one.
 std::optional<std::string> unescaped(std::string_view line) {
   std::string note;
@@ -39,6 +35,33 @@ std::optional<std::string> unescaped(std::string_view line) {
 
 std::string notes_path(const std::string& recording) {
   return recording + ".ui";
+}
+
+std::optional<std::string> read_notes(const std::string& recording, std::string& why) {
+  std::ifstream in(notes_path(recording), std::ios::binary);
+  if (!in) return std::nullopt;
+  std::string text(kMaxNotesBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() <= kMaxNotesBytes) return text;
+  why = fmt::format("found more than {} bytes", kMaxNotesBytes);
+  return std::nullopt;
+}
+
+std::string why_no_notes(std::string_view first_line) {
+  if (first_line.starts_with(kNotesHead)) {
+    const std::string_view number = first_line.substr(kNotesHead.size());
+    int version = 0;
+    const char* const last = number.data() + number.size();
+    const auto [end, error] = std::from_chars(number.data(), last, version);
+    if (error == std::errc() && end == last && version >= 1) return "";
+  }
+  return fmt::format("line 1: found {}, expected {}{}", escaped(first_line.substr(0, 40)),
+                     kNotesHead, kNotesVersion);
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
 std::string run_note_line(RunId run, std::string_view note) {
@@ -66,24 +89,19 @@ std::optional<std::pair<RunId, std::string>> run_note_of(std::string_view line) 
 }
 
 std::map<RunId, std::string> read_run_notes(const std::string& recording, std::string& why) {
-  std::ifstream in(notes_path(recording), std::ios::binary);
-  if (!in) return {};
-  std::string text(kMaxNotesBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kMaxNotesBytes) {
-    why = fmt::format("found more than {} bytes", kMaxNotesBytes);
-    return {};
-  }
-  std::istringstream lines(text);
+  const std::optional<std::string> text = read_notes(recording, why);
+  if (!text) return {};
+  std::istringstream lines(*text);
   std::string line;
+  std::getline(lines, line);
+  if (why = why_no_notes(line); !why.empty()) return {};
   std::map<RunId, std::string> notes;
-  for (int n = 1; std::getline(lines, line); ++n) {
-    if (n == 1 ? line.starts_with(kNotesHead) : !line.starts_with(kRunNote)) continue;
-    auto note = n == 1 ? std::nullopt : run_note_of(line);
+  for (int n = 2; std::getline(lines, line); ++n) {
+    if (!line.starts_with(kRunNote)) continue;
+    auto note = run_note_of(line);
     if (!note) {
-      why = fmt::format("line {}: found {}, expected {}", n, escaped(line.substr(0, 40)),
-                        n == 1 ? "decoscope notes 1" : "a note of a run");
+      why = fmt::format("line {}: found {}, expected a note of a run", n,
+                        escaped(line.substr(0, 40)));
       return {};
     }
     notes.insert_or_assign(note->first, std::move(note->second));

@@ -16,6 +16,8 @@ namespace engine {
 
 /// The beginning of the file's first line; the version follows.
 inline constexpr std::string_view kNotesHead = "decoscope notes ";
+/// The version that this program writes. It reads every version from 1 on.
+inline constexpr int kNotesVersion = 1;
 /// The beginning of the line of a note.
 inline constexpr std::string_view kRunNote = "note of run ";
 /// The size of the longest note on a run, bytes.
@@ -25,6 +27,15 @@ inline constexpr std::size_t kMaxNotesBytes = 8u << 20;  // the longest notes on
 
 /// The path of the notes of a recording: "run.pdrun.ui" for "run.pdrun".
 std::string notes_path(const std::string& recording);
+/// Reads the whole file of notes beside a recording.
+/// @param why  the reason if it is too large
+/// @return     nullopt if there is no file or it is too large
+std::optional<std::string> read_notes(const std::string& recording, std::string& why);
+/// Checks the first line of such a file.
+/// @return  empty, or why the file cannot be read
+std::string why_no_notes(std::string_view first_line);
+/// True for the control characters of ASCII, which no note contains except line feeds.
+bool is_control(char c);
 /// The line of a note, without a line feed; the note is as a user may save it.
 std::string run_note_line(RunId run, std::string_view note);
 /// Parses the line of a note.

@@ -1,6 +1,7 @@
 #include "engine/trace/page/html.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -136,8 +137,16 @@ struct PagePart {
   std::int64_t n_runs = 0;
 };
 
-std::string words_of(const HtmlOptions& options) {
-  return fmt::format("{:g} MB", static_cast<double>(options.max_bytes) * 1e-6);
+/// A size in MB, rounded up to three decimals.
+std::string in_mb(std::size_t n_bytes) {
+  return fmt::format("{:g} MB", std::ceil(static_cast<double>(n_bytes) / 1e3) / 1e3);
+}
+
+/// The size of a page besides its runs.
+std::size_t bytes_without_runs(const std::string& repeats) {
+  constexpr std::size_t kRoomForWords = 512;  // the title, and the notice of omitted parts
+  return std::strlen(kPageBeforeData) + std::strlen(kPageAfterData) + repeats.size() +
+         kRoomForWords;
 }
 
 std::vector<PagePart> parts_of(const Timeline& timeline,
@@ -157,20 +166,17 @@ std::vector<PagePart> parts_of(const Timeline& timeline,
 }
 
 /// A page of those parts that fit, in order.
-HtmlPage page_of(const Timeline& timeline,
-                 const std::vector<PagePart>& parts,
+HtmlPage page_of(const std::vector<PagePart>& parts,
+                 const std::string& repeats,
                  Detail detail,
                  const HtmlOptions& options) {
-  const std::string repeats = for_script(repeats_of_all(timeline));
-  constexpr std::size_t kRoomForWords = 512;  // the title, and the note on omitted parts
-  const std::size_t n_other =
-      std::strlen(kPageBeforeData) + std::strlen(kPageAfterData) + repeats.size() + kRoomForWords;
+  const std::size_t n_other = bytes_without_runs(repeats);
   HtmlPage page{.has_proposals = detail.proposals};
   std::string runs;
   std::int64_t n_runs = 0;
   for (const PagePart& part : parts) {
     const bool fits =
-        options.max_bytes == 0 || n_other + runs.size() + part.data.size() < options.max_bytes;
+        options.max_bytes == 0 || n_other + runs.size() + part.data.size() <= options.max_bytes;
     if (!fits) {
       page.n_left_out += part.n_runs;
       continue;
@@ -178,15 +184,15 @@ HtmlPage page_of(const Timeline& timeline,
     runs += (runs.empty() ? "" : ",") + part.data;
     n_runs += part.n_runs;
   }
-  std::string left_out;
-  if (page.n_left_out > 0) left_out = counted(page.n_left_out, "run");
+  std::string omitted;
+  if (page.n_left_out > 0) omitted = counted(page.n_left_out, "run");
   if (!page.has_proposals)
-    left_out += (left_out.empty() ? "" : " and ") + std::string("the proposals of the steps");
+    omitted += (omitted.empty() ? "" : " and ") + std::string("the proposals of the steps");
   std::string about =
       fmt::format("{}, exported by Decoscope {}", counted(n_runs, "run"), program_version());
-  if (!left_out.empty()) {
+  if (!omitted.empty()) {
     page.notice =
-        fmt::format("left out to keep the page within {}: {}", words_of(options), left_out);
+        fmt::format("omitted to keep the page within {}: {}", in_mb(options.max_bytes), omitted);
     about += "; " + page.notice;
     if (!options.to_get_all.empty()) page.notice += "; " + options.to_get_all;
   }
@@ -202,18 +208,20 @@ HtmlPage html_page(const Timeline& timeline,
                    const HtmlOptions& options,
                    const std::function<void()>& before_each) {
   Detail detail{.prompts = options.prompt_text};
-  HtmlPage page = page_of(timeline, parts_of(timeline, detail, before_each), detail, options);
+  const std::string repeats = for_script(repeats_of_all(timeline));
+  HtmlPage page = page_of(parts_of(timeline, detail, before_each), repeats, detail, options);
   if (page.n_left_out == 0) return page;
   detail.proposals = false;
   const std::vector<PagePart> parts = parts_of(timeline, detail, before_each);
-  page = page_of(timeline, parts, detail, options);
+  page = page_of(parts, repeats, detail, options);
   if (page.n_left_out < std::ssize(timeline.runs())) return page;
   const auto smallest =
       std::ranges::min_element(parts, {}, [](const PagePart& part) { return part.data.size(); });
   throw Error(ErrorCode::Usage,
-              fmt::format("the page: found {:.1f} MB for the shortest race or run alone, without "
+              fmt::format("the page: found {} with the shortest race or run alone, without "
                           "proposals, expected at most {}{}",
-                          static_cast<double>(smallest->data.size()) * 1e-6, words_of(options),
+                          in_mb(bytes_without_runs(repeats) + smallest->data.size()),
+                          in_mb(options.max_bytes),
                           options.to_get_all.empty() ? "" : "; " + options.to_get_all));
 }
 

@@ -21,15 +21,15 @@ struct HtmlOptions {
   /// races and single runs that do not fit. 0: no limit.
   std::size_t max_bytes = kMaxPageBytes;
   bool prompt_text = false;  // include the prompts
-  std::string to_get_all =
-      "";  // how the user gets a page of any size: "--page-mb 0 ..."; for messages
+  /// Tells the user how to get the whole page; appended to messages.
+  std::string to_get_all;
 };
 
 /// A page.
 struct HtmlPage {
   std::string text;
   bool has_proposals = true;    // false: they were omitted
-  std::int64_t n_left_out = 0;  // runs that were left out
+  std::int64_t n_left_out = 0;  // omitted runs
   std::string notice;           // names the omitted parts, then `to_get_all`; empty: none
 };
 

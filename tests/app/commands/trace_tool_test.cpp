@@ -160,8 +160,9 @@ TEST(Describe, a_step_is_one_sentence) {
 
 TEST(Describe, a_run_reports_unknown_figures) {
   const std::string text = describe(small_timeline());
-  EXPECT_THAT(text, HasSubstr("Run 1: lookahead on toy (scale 1x1, bf16, cpu).\nSettings: greedy, seed 1, "
-                              "at most 64 tokens, prompt of 2 tokens.\n"));
+  EXPECT_THAT(
+      text, HasSubstr("Run 1: lookahead on toy (scale 1x1, bf16, cpu).\nSettings: greedy, seed 1, "
+                      "at most 64 tokens, prompt of 2 tokens.\n"));
   EXPECT_THAT(text, HasSubstr("Speedup: -, this recording has no plain run"));
   EXPECT_THAT(text, HasSubstr("Text: t7t8t9t10t7t8t9t10"));
   EXPECT_EQ(describe(Timeline()), "No run in this recording.\n");
@@ -309,9 +310,9 @@ TEST(TraceTool, a_report_has_the_notes_of_the_window) {
   EXPECT_THAT(text, HasSubstr("Note on run 1:\n\n    too slow:\n    C:\\w\n"));
   EXPECT_THAT(said, Not(HasSubstr("notes")));
   int n = 0;
-  for (const char* broken : {"text", "decoscope notes 0\nnote of run 1 = a\n",
-                             "decoscope notes 1x\nnote of run 1 = a\n", "decoscope notes 1\nnote of run 1 = \x01\n",
-                             "decoscope notes 1\nnote of run x = a\n"}) {
+  for (const char* broken :
+       {"text", "decoscope notes 0\nnote of run 1 = a\n", "decoscope notes 1x\nnote of run 1 = a\n",
+        "decoscope notes 1\nnote of run 1 = \x01\n", "decoscope notes 1\nnote of run x = a\n"}) {
     test::write_file(path + ".ui", broken);
     const auto [without, why] = report(fmt::format("{}.md", n++));
     EXPECT_THAT(without, Not(HasSubstr("Note on run")));
@@ -356,7 +357,7 @@ TEST(TraceTool, exports_state_settings_and_version_but_no_paths) {
   for (Event& event : events) {
     auto* started = std::get_if<RunStarted>(&event);
     if (!started) continue;
-    started->options = {{"heads", "/home/reader/heads//"},
+    started->options = {{"heads", "/home/reader/grown_heads//"},
                         {"tree", "/home/reader/grown.json"},
                         {"window", "5"}};
     started->pool = "/home/reader/copied.txt";
@@ -366,7 +367,7 @@ TEST(TraceTool, exports_state_settings_and_version_but_no_paths) {
     app::trace_convert(path, folder / name);
     const std::string text = test::read_file(folder / (name == "t.csv" ? "t-steps.csv" : name));
     EXPECT_THAT(text, Not(HasSubstr("/home/reader"))) << name;
-    for (const char* part : {"heads", "grown.json", "window", "toy", "seed", "cpu"})
+    for (const char* part : {"grown_heads", "grown.json", "window", "toy", "seed", "cpu"})
       EXPECT_THAT(text, HasSubstr(part)) << name;
     EXPECT_THAT(text, HasSubstr(std::string(program_version()))) << name;
   }

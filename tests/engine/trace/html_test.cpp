@@ -1,6 +1,8 @@
 // The page that plays a recording: its data, and that no token can break out of it.
 #include <cstdint>
 #include <map>
+#include <regex>
+#include <string>
 #include <variant>
 
 #include <fmt/format.h>
@@ -105,7 +107,7 @@ TEST(HtmlPage, a_large_page_omits_proposals) {
   EXPECT_EQ(page.n_left_out, 0);
   EXPECT_LT(page.text.size(), n_all);
   EXPECT_THAT(page.text, Not(HasSubstr("\"guesses\":")));
-  EXPECT_THAT(page.notice, HasSubstr("left out"));
+  EXPECT_THAT(page.notice, HasSubstr("omitted"));
   EXPECT_THAT(page.notice, HasSubstr("the proposals of the steps; tick it"));
   EXPECT_TRUE(html_page(timeline, {.max_bytes = n_all + 1024}).has_proposals);
 }
@@ -161,6 +163,20 @@ TEST(HtmlPage, a_limit_below_every_race_is_refused_with_the_option) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Usage);
     EXPECT_THAT(error.what(), HasSubstr("expected at most 0.001 MB; --page-mb 0"));
+  }
+}
+
+TEST(HtmlPage, a_refused_page_states_its_whole_size) {
+  try {
+    html_page(runs_of(1, 10), {.max_bytes = 8'000});  // room for the run without the page around it
+    FAIL() << "a page of 8000 bytes";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    std::smatch sizes;
+    ASSERT_TRUE(std::regex_search(message, sizes,
+                                  std::regex("found ([0-9.]+) MB .* at most ([0-9.]+) MB$")))
+        << message;
+    EXPECT_GT(std::stod(sizes.str(1)), std::stod(sizes.str(2))) << message;
   }
 }
 

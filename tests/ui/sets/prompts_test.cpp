@@ -13,6 +13,7 @@
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/set_stream.h"
+#include "tests/ui/support/training_folder.h"
 #include "ui/files/prompt_file.h"
 #include "ui/files/setup_form.h"
 #include "ui/panels/results/prompts.h"
@@ -130,6 +131,7 @@ Catalog catalog_with_files() {
   Catalog catalog = streams::catalog();
   catalog.read_prompts = [](const std::string& path) -> CatalogPromptFile {
     if (path.ends_with("broken.jsonl")) return {.prompts = {}, .unusable = path + ":1: not JSON"};
+    if (test::read_file(path) == "one") return {.prompts = {{"a", "one", "kb"}}};
     return {.prompts = {{"a", "one", "kb"}, {"b", "two", "arith"}, {"c", "three", "kb"}}};
   };
   return catalog;
@@ -205,6 +207,27 @@ TEST(Prompts, a_dropped_file_is_taken_by_setup) {
   EXPECT_THAT(window.said(), HasSubstr("3 prompts: kb 2, arith 1"));
   window.shell.open(folder / "broken.jsonl");
   EXPECT_EQ(window.shell.form().prompt_file, folder / "set.jsonl") << "it is no file of prompts";
+  EXPECT_EQ(window.shell.message(), folder / "broken.jsonl" + ":1: not JSON");
+  EXPECT_EQ(window.shell.screen(), Screen::Compare);
+  window.shell.open(folder / "missing.jsonl");
+  EXPECT_EQ(window.shell.message(), folder / "missing.jsonl" + ": does not exist.");
+  std::ofstream(folder / "set.jsonl") << "one";
+  window.shell.open(folder / "set.jsonl");
+  EXPECT_THAT(window.said(), HasSubstr("1 prompt: kb 1")) << "the file was edited";
+}
+
+TEST(Prompts, a_log_of_a_training_run_is_not_read_as_prompts) {
+  const training_folder::Folder folder;
+  folder.report(10);
+  const test::Folder elsewhere;
+  std::filesystem::copy_file(folder.path("training.jsonl"), elsewhere / "copy.jsonl");
+  for (const std::string& log : {folder.path("training.jsonl"), elsewhere / "copy.jsonl"}) {
+    DrawnWindow window;
+    window.catalog = catalog_with_files();
+    window.shell.open(log);
+    EXPECT_EQ(window.shell.screen(), Screen::Training) << log;
+    EXPECT_EQ(window.shell.form().prompt_file, "");
+  }
 }
 
 TEST(Prompts, a_row_shows_its_race_and_a_column_sorts) {

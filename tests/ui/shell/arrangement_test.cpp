@@ -17,6 +17,7 @@
 #include "ui/settings/layout_presets.h"
 #include "ui/shell/layout.h"
 #include "ui/shell/panel.h"
+#include "ui/widgets/area.h"
 #include "ui/widgets/draw.h"
 
 namespace {
@@ -411,6 +412,16 @@ TEST(Units, are_full_nanoseconds_by_the_setting) {
     EXPECT_THAT(stage.said(), testing::Not(testing::ContainsRegex(kFull)));
   }
   EXPECT_EQ(unit_style(), UnitStyle::Short);
+}
+
+TEST(Presentation, its_area_ends_with_the_window) {
+  {
+    Stage stage;
+    stage.perform(Action::Present);
+    EXPECT_LT(frame_area().wide(), 1600);
+  }
+  const DrawnWindow window;
+  EXPECT_EQ(frame_area().wide(), whole_window().wide());
 }
 
 TEST(SettingsSheet, motion_and_units_are_saved_and_checked) {
