@@ -81,6 +81,7 @@ void RecordingReader::read_header() {
   const bool is_cut = kHeaderHeadBytes + std::uint64_t{n} + 4 > report_.file_bytes;
   if (n >= 12 && n <= kMaxHeaderBytes && !is_cut) {
     const std::string_view whole = bytes_at(8, 8 + std::size_t{n} + 4);
+    if (whole.size() < 8 + std::size_t{n} + 4) return give_up_at(0);  // truncated meanwhile
     const std::string_view fields = whole.substr(8, n);
     if (crc_of(whole.substr(0, 8 + n)) == get_u32(whole.substr(8 + n))) {
       const std::size_t n_version = std::min<std::size_t>(get_u32(fields), n - 12);
