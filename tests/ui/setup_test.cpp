@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +12,7 @@
 #include "engine/event/queue.h"
 #include "tests/support/files.h"
 #include "tests/support/needs.h"
+#include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/play.h"
 #include "tests/ui/support/replay.h"
@@ -44,6 +48,25 @@ Catalog family() {
   catalog.models.push_back({.name = "demo-target", .n_params = 2'700'000});
   catalog.models.push_back({.name = "demo-cllm", .n_params = 2'700'000, .before = "demo-target"});
   return catalog;
+}
+
+TEST(Setup, a_lane_names_its_model_below_a_long_title) {
+  // Returns how often the screen has the word "with".
+  const auto n_with = [](const std::string& title, const std::string& model) {
+    DrawnWindow window;
+    window.catalog.decoders.front().title = title;
+    window.shell.show(Screen::Compare);
+    for (LaneForm& lane : window.shell.form().lanes)
+      lane = lane_with(window.catalog, window.catalog.decoders.front().name);
+    window.shell.form().lanes.front().model = model;
+    std::istringstream words(window.said());
+    return std::count(std::istream_iterator<std::string>(words), {}, "with");
+  };
+  const std::string long_title(80, 'm');
+  const auto n = n_with("short", "");
+  EXPECT_EQ(n_with("short", "tiny"), n);
+  EXPECT_EQ(n_with(long_title, ""), n);
+  EXPECT_EQ(n_with(long_title, "tiny"), n + 1);
 }
 
 TEST(Setup, before_and_after_training_races_both_models) {

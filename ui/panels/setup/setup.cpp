@@ -110,7 +110,7 @@ void lane_forms(Context& context) {
     const bool fits = ImGui::CalcTextSize((decoder + model).c_str()).x <=
                       ImGui::GetContentRegionAvail().x - ImGui::GetTreeNodeToLabelSpacing() - px(8);
     const bool open = ImGui::CollapsingHeader((decoder + (fits ? model : "") + "###lane").c_str());
-    if (!fits) wrapped("with " + lanes[i].model, theme().dim);
+    if (!fits && !lanes[i].model.empty()) wrapped("with " + lanes[i].model, theme().dim);
     if (open) {
       decoder_choice(context, lanes[i], "##decoder");
       options_of(context, lanes[i]);
