@@ -65,14 +65,14 @@ TEST(Describe, names_the_text_that_a_row_was_copied_from) {
   }
   std::vector<engine::Event> events = streams::one_run("suffix");
   for (engine::Event& event : events)
-    if (auto* started = std::get_if<engine::RunStarted>(&event)) started->pool = "notes.txt";
+    if (auto* started = std::get_if<engine::RunStarted>(&event)) started->pool = "/a/b/no\tes.txt";
   const auto named = timeline_of(events);
   EXPECT_TRUE(has_fact(ui::describe_place(named, *named.run(1), {1, 3, -1, 1}), "from",
-                       "copied from notes.txt, token 10"));
+                       "copied from no\u2409es.txt, token 10"));
   // A recording without sources still has the kind of text, from the row's tag.
   EXPECT_EQ(ui::row_origin(engine::copied_tag(engine::GuessSource::Kind::Earlier, 3),
                            ui::Proposer::Other),
-            "copied from an earlier text");
+            "copied from an earlier run");
 }
 
 TEST(Pool, copied_branches_end_at_leaves) {

@@ -47,7 +47,7 @@ std::string source_words(const engine::RunRecord& run, const engine::StepRecord&
     if (by == "pool") return "found in the n-gram pool";
     if (by == "guess") return "guessed in parallel";
     if (by == "successors") return "found in the table of successors";
-    return "copied from the " + std::string(by == "earlier" ? "earlier text" : by);
+    return "copied from " + (by == "earlier" ? "an earlier run" : "the " + by);
   }
   return "proposed";
 }

@@ -77,7 +77,7 @@ void add_reading(std::vector<RecordedRow>& rows,
 void add_pool(std::vector<RecordedRow>& rows, const std::vector<const engine::RunRecord*>& runs) {
   for (const engine::RunRecord* run : runs) {
     if (run->started.pool.empty()) continue;
-    rows.push_back({"file to copy from", run->started.pool});
+    rows.push_back({"file to copy from", engine::printable(run->started.pool)});
     break;
   }
 }

@@ -1,7 +1,11 @@
 #include "ui/prepare/tokens/row_origin.h"
 
+#include <filesystem>
+#include <string>
+
 #include <fmt/format.h>
 
+#include "engine/base/text.h"
 #include "engine/event/drafted_by.h"
 #include "engine/event/run_rules.h"
 #include "engine/event/timeline/timeline.h"
@@ -15,7 +19,7 @@ const char* copied_text(engine::RowTag tag) {
     case engine::GuessSource::Kind::Text:
       return "this text";
     case engine::GuessSource::Kind::Earlier:
-      return "an earlier text";
+      return "an earlier run";
     case engine::GuessSource::Kind::File:
       return "the file";
     case engine::GuessSource::Kind::None:
@@ -35,7 +39,8 @@ Proposer proposer_of(const engine::RunRecord& run) {
 }
 
 std::string file_words(const engine::RunRecord& run) {
-  return run.started.pool.empty() ? "the file" : run.started.pool;
+  const std::string name = std::filesystem::path(run.started.pool).filename().string();
+  return name.empty() ? "the file" : engine::printable(name);
 }
 
 std::string row_origin(engine::RowTag tag, Proposer proposer) {

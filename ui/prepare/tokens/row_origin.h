@@ -32,7 +32,7 @@ const engine::GuessSource* source_of(const engine::StepRecord& step, int row);
 /// Returns the source: "copied from the prompt, position 12", "copied from run 3, position 40", "copied from
 /// notes.txt, token 7".
 std::string source_words(const engine::GuessSource& source, const engine::RunRecord& run);
-/// Returns the name of the file that the run copies from; "the file" if it is not recorded.
+/// Returns the name of the file that the run copies from, without folders; "the file" if it is not recorded.
 std::string file_words(const engine::RunRecord& run);
 /// Returns how often the token followed: "3 of 4 times"; empty if it was not counted.
 std::string seen_words(const engine::GuessSource& source);
