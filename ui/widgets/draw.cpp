@@ -255,6 +255,20 @@ void words_within(const std::string& text, Rgb rgb, float width) {
   if (shown != text && ImGui::IsItemHovered()) tooltip(text);
 }
 
+void label_at_left_edge(const std::string& text, ImVec2 row, ImVec2 size) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float x = row.x + ImGui::GetScrollX();
+  if (ImGui::GetScrollX() > 0)
+    list->AddRectFilled({ImGui::GetWindowPos().x, row.y}, {x + size.x, row.y + size.y},
+                        ImGui::GetColorU32(ImGuiCol_WindowBg));
+  list->AddText(fonts().mono, px(kSmallSize), {x, row.y + (size.y - px(kSmallSize)) / 2},
+                colour(theme().dim), text.c_str());
+}
+
+void to_left_edge() {
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
+}
+
 namespace {
 
 void truth_letter(Truth truth) {

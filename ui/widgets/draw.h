@@ -73,6 +73,12 @@ void wrapped(const std::string& text, Rgb rgb);
 std::string elided(const std::string& text, float width);
 /// Draws text shortened to a width; if it was shortened, the tooltip has all of it.
 void words_within(const std::string& text, Rgb rgb, float width);
+/// Draws a label in a row at the left edge of the window's visible part, over content that is scrolled under it.
+/// @param row   the upper left corner of the row on the screen, which may be scrolled out of view
+/// @param size  of the label, px
+void label_at_left_edge(const std::string& text, ImVec2 row, ImVec2 size);
+/// Moves the cursor to the left edge of the window's visible part.
+void to_left_edge();
 /// Draws the letter of a figure's truth after the last item; its tooltip explains the letter.
 void truth_sign(Truth truth);
 /// Draws a grey label at the left with the letter of its truth, and a value at the right edge, or below if both do not fit on a line.

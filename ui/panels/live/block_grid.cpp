@@ -96,20 +96,6 @@ void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
 
 }  // namespace
 
-void label_at_left_edge(const std::string& text, ImVec2 row, ImVec2 size) {
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float x = row.x + ImGui::GetScrollX();
-  if (ImGui::GetScrollX() > 0)
-    list->AddRectFilled({ImGui::GetWindowPos().x, row.y}, {x + size.x, row.y + size.y},
-                        ImGui::GetColorU32(ImGuiCol_WindowBg));
-  list->AddText(fonts().mono, px(kSmallSize), {x, row.y + (size.y - px(kSmallSize)) / 2},
-                colour(theme().dim), text.c_str());
-}
-
-void to_left_edge() {
-  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
-}
-
 float draw_block_grid(const Grid& grid, const GridCells& cells) {
   const GridSizes s{px(34), px(66), px(22), px(28)};
   const ImVec2 at = ImGui::GetCursorScreenPos();

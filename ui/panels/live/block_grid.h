@@ -34,13 +34,6 @@ struct GridCells {
   bool marks = true;
 };
 
-/// Draws the label of a row at the left edge of the panel's visible part, over cells that are scrolled under it.
-/// @param row  the upper left corner of the row on the screen, which may be scrolled out of view
-/// @param size  of the label, px
-void label_at_left_edge(const std::string& text, ImVec2 row, ImVec2 size);
-/// Moves the cursor to the left edge of the panel's visible part.
-void to_left_edge();
-
 /// Draws the grid at the cursor and moves the cursor below it. The numbers of the iterations stay at the left edge when the grid is scrolled.
 /// @return  screen x after the tokens that the last row has proved final
 float draw_block_grid(const Grid& grid, const GridCells& cells);

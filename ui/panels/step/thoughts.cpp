@@ -400,11 +400,6 @@ void keep_in_view(Context& context,
   bring_into_view({min.x - px(8), min.y - px(8)}, {min.x + s.wide + px(8), min.y + s.high + px(8)});
 }
 
-// Places the text above and below the tree so that it does not scroll sideways with the tree.
-void stay_at_the_left() {
-  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
-}
-
 std::string state_words(const Context& context, const SearchRecord& search) {
   if (search.ended) return search.ended->stopped ? "stopped without an answer" : "";
   const bool goes_on = context.source.empty() || context.reading >= 0;
@@ -415,7 +410,7 @@ void draw_state(Context& context,
                 const SearchRecord& search,
                 const ThoughtLayout& layout,
                 bool right_to_left) {
-  stay_at_the_left();
+  to_left_edge();  // does not scroll sideways with the tree
   ImGui::PushFont(nullptr, kSmallSize);
   words(search_words(search, layout), theme().dim);
   ImGui::SameLine(0, px(12));
@@ -450,7 +445,7 @@ void draw_thoughts(Context& context) {
   ImGui::SetCursorScreenPos(head);
   ImGui::Dummy({static_cast<float>(layout.n_columns - 1) * s.column + s.wide + px(8),
                 px(24) + static_cast<float>(layout.n_lines - 1) * s.line + s.high + px(4)});
-  stay_at_the_left();
+  to_left_edge();  // does not scroll sideways with the tree
   small_label(settings_words(search.begun));
 }
 
