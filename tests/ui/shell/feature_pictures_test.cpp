@@ -42,7 +42,8 @@ std::string bytes_of(const std::string& path) {
 class Camera {
  public:
   Camera(ImGuiTestContext* ctx, Stage& stage) : ctx_(ctx), stage_(stage) {
-    if (const char* folder = std::getenv("DECOSCOPE_PICTURES")) folder_ = folder;
+    if (const char* folder = std::getenv("DECOSCOPE_PICTURES"))
+      folder_ = fs::absolute(folder).string();
   }
   ui::Shell& shell() { return *stage_.shell; }
 
@@ -287,11 +288,22 @@ TEST(FeaturePictures, measurements) {
   });
 }
 
+// Changes the working folder for its lifetime.
+class WorkingFolder {
+ public:
+  explicit WorkingFolder(const fs::path& folder) { fs::current_path(folder); }
+  ~WorkingFolder() { fs::current_path(before_); }
+  WorkingFolder(const WorkingFolder&) = delete;
+  WorkingFolder& operator=(const WorkingFolder&) = delete;
+
+ private:
+  fs::path before_ = fs::current_path();
+};
+
 TEST(FeaturePictures, a_dropped_file) {
   const engine::test::Folder folder;
   std::ofstream(folder / "questions.jsonl") << "{}";
-  const fs::path was = fs::current_path();
-  fs::current_path(folder.path());  // the picture has the name alone
+  const WorkingFolder working(folder.path());  // the picture has the name alone
   ui::Catalog catalog = streams::catalog();
   catalog.read_prompts = [](const std::string&) -> ui::CatalogPromptFile {
     return {.prompts = {{"a", "one", "kb"}, {"b", "two", "arith"}, {"c", "three", "kb"}}};
@@ -304,7 +316,6 @@ TEST(FeaturePictures, a_dropped_file) {
         camera.take("drop", "setup");
       },
       catalog);
-  fs::current_path(was);
 }
 
 // The page of features has a picture of its own for each.
