@@ -20,7 +20,7 @@ constexpr OptionLabel kLabels[] = {
     {"", "bonus", "bonus token"},
     {"", "advance", "window shift"},
     {"", "merge", "shared rows"},
-    {"lookahead", "keep", "texts kept"},
+    {"lookahead", "keep", "keep n-grams"},
     {"", "ranks", "devices"},
     {"", "preset", "paper settings"},
     {"", "block", "block length"},

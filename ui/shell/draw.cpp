@@ -139,7 +139,7 @@ void list_tabs(ImGuiContext*, ImGuiDockNode*, ImGuiTabBar* bar) {
 // Lets Dear ImGui's button before the tabs show this list.
 void set_list_of_tabs() {
   static constexpr ImGuiLocEntry kWords[] = {
-      {ImGuiLocKey_DockingDragToUndockOrMoveNode, "all tabs of this place"}};
+      {ImGuiLocKey_DockingDragToUndockOrMoveNode, "List all tabs of this group"}};
   ImGui::LocalizeRegisterEntries(kWords, 1);
   ImGui::GetCurrentContext()->DockNodeWindowMenuHandler = list_tabs;
 }
