@@ -19,7 +19,6 @@
 #include "ui/prepare/use_again.h"
 #include "ui/shell/catalog.h"
 #include "ui/widgets/area.h"
-#include "ui/widgets/draw.h"
 #include "ui/widgets/font_file.h"
 
 namespace ui {
