@@ -233,7 +233,7 @@ def decoders(out):
     table = []
     for dtype in ([], ["--dtype", "bf16"]):
         memories = {lane: memory(dtype, lane) for lane in lanes.split(",")}
-        for name in ("mt_bench", "gsm8k", "humaneval"):
+        for name in ("mt_bench", "gsm8k", "humaneval", "rewriting"):
             prompts = prompts_of(name, out)
             found, stolen = quiet(lambda d=dtype, p=prompts: ours("compare", "--model", "smollm2", *d, "--decoders", lanes,
                                                                  "--max-tokens", 96, "--prompt-file", p))
