@@ -180,10 +180,9 @@ std::vector<Case> sized_cases() {
       std::make_shared<PoolFile>("a", std::vector<TokenId>{1, 0, 2, 0, 1, 2, 1, 0, 2, 2}));
   add("suffix", {{"shape", "chain"}});
   add("recycling", {{"k", "3"}});
-  for (const char* refill : {"block", "slide"}) {
-    add("jacobi", {{"refill", refill}});
-    all.back().job.limits.max_tokens = 4;
-  }
+  add("jacobi", {{"refill", "block"}});
+  add("jacobi", {{"refill", "slide"}});
+  all.back().job.limits.max_tokens = 4;
   return all;
 }
 
