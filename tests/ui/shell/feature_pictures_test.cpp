@@ -194,6 +194,7 @@ TEST(FeaturePictures, panels) {
     camera.select("medusa");
     camera.go_to_step(4);
     camera.take("tree", "tree");
+    camera.take("mask", "mask");
   });
 }
 
