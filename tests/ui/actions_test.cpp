@@ -317,7 +317,7 @@ TEST(Exporting, a_large_page_is_whole_only_on_request) {
   const Folder folder;
   Stage stage{std::vector<engine::Event>{}};
   stage.shell.show(Screen::Welcome);
-  stage.shell.take(streams::one_run("lookahead", 60'000));
+  stage.shell.take(streams::one_run("lookahead", 80'000));
   const auto export_page = [&](const std::string& path, bool of_any_size) {
     stage.shell.export_page(path, false, of_any_size);
     EXPECT_TRUE(waiting::until([&] { return !stage.shell.exports(); },
