@@ -120,11 +120,19 @@ TEST(FirstLayerHeads, have_no_matrices_of_k_grams) {
 
 TEST(FirstLayerHeads, their_plan_is_the_memory_that_they_take) {
   const auto device = kernels::open_cpu(1);
-  const TestModel model = target();
-  const HeadsFiles files = heads_by_first_layer(true);
-  const auto heads = load_chimera(*device, files, model.files(), options_of(DType::F32));
-  const MemoryPlan plan = memory_plan(files.config, model.config, DType::F32, *device);
-  EXPECT_DOUBLE_EQ(static_cast<double>(heads->weight_bytes()), plan.weights);
+  ModelConfig config = target().config;  // with sizes that are not padded
+  config.vocab_size = 112;
+  config.hidden_dim = 80;
+  HeadsFiles files = heads_by_first_layer(true);
+  files.config.vocab_size = 112;
+  files.tensors = random_heads(files.config, 5);
+  const TestModel model = random_model("target", config, 3);
+  HeadsOptions options = options_of(DType::F32);
+  options.vocab_size = 112;
+  const auto heads = load_chimera(*device, files, model.files(), options);
+  const MemoryPlan plan = memory_plan(files.config, config, DType::F32, *device);
+  const int norms = 4 * 2 * kDim;  // of the block, which weight_bytes() does not count
+  EXPECT_EQ(static_cast<double>(heads->weight_bytes() + norms), plan.weights);
 }
 
 // With a k-gram of one token only the token itself matters; the first layer also reads those before it.
