@@ -357,7 +357,7 @@ TEST(TraceTool, exports_state_settings_and_version_but_no_paths) {
   for (Event& event : events) {
     auto* started = std::get_if<RunStarted>(&event);
     if (!started) continue;
-    started->options = {{"heads", "/home/reader/grown_heads//"},
+    started->options = {{"heads", "/home/reader/grownheads//"},
                         {"tree", "/home/reader/grown.json"},
                         {"window", "5"}};
     started->pool = "/home/reader/copied.txt";
@@ -367,7 +367,7 @@ TEST(TraceTool, exports_state_settings_and_version_but_no_paths) {
     app::trace_convert(path, folder / name);
     const std::string text = test::read_file(folder / (name == "t.csv" ? "t-steps.csv" : name));
     EXPECT_THAT(text, Not(HasSubstr("/home/reader"))) << name;
-    for (const char* part : {"grown_heads", "grown.json", "window", "toy", "seed", "cpu"})
+    for (const char* part : {"grownheads", "grown.json", "window", "toy", "seed", "cpu"})
       EXPECT_THAT(text, HasSubstr(part)) << name;
     EXPECT_THAT(text, HasSubstr(std::string(program_version()))) << name;
   }
