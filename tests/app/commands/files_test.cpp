@@ -263,6 +263,15 @@ TEST_F(Cli, requests_about_texts_are_a_prompt_file) {
   EXPECT_NE(past.err.find("writing has " + n + " requests in train"), std::string::npos)
       << past.err;
   EXPECT_EQ(run(ask + " --count 0 --start " + n).code, 0);
+  const std::string small = folder + "/small";
+  std::filesystem::create_directories(small + "/creak");
+  std::ofstream(small + "/creak/train.json")
+      << R"({"sentence": "A cat can sleep.", "explanation": "It is.", "label": "true"})"
+      << "\n";
+  const Outcome empty = run("data generate writing --split test --data " + small);
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_NE(empty.err.find("--split test: writing has no requests"), std::string::npos)
+      << empty.err;
   const Outcome nowhere = shell("DECOSCOPE_DATA= $DECOSCOPE data generate rewriting");
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_NE(nowhere.err.find("--data DIR"), std::string::npos) << nowhere.err;
