@@ -33,7 +33,7 @@ struct EvaluationPrompt {
   std::string text;
   std::size_t thought_begin = 0,
               thought_end = 0;  // equal: the template does not contain the thought
-  ScorePlace score = {};  // as TotPrompt::score
+  ScorePlace score = {};        // as TotPrompt::score
 };
 
 /// Fills the template of an evaluation. The thought is the last slot of the template that names a part of it.
