@@ -20,7 +20,8 @@ Area safe_area(const Area& area);
 
 /// Returns the area in which bars, panels and sheets are drawn: the whole window, or its safe area in presentation mode.
 Area frame_area();
-/// Sets that area for a frame; an area without width stands for the whole window.
+/// Sets what frame_area() returns.
+/// @param area  of width 0: frame_area() returns the whole window
 void set_frame_area(const Area& area);
 
 }  // namespace ui

@@ -34,22 +34,7 @@ using test::Text;
 
 void expect_gradients(const HeadsConfig& config, const char* what) {
   Heads heads(config);
-  heads.disturb();
-  const Text a = random_text(11, 3, 1), b = random_text(9, 5, 2), no_place = random_text(6, 5, 3);
-  const std::vector<HeadsText> texts = {a.read(), no_place.read(), b.read()};
-  const HeadsLoss counts{.of_head = {0.1f, 0.08f, 0.064f}, .of_feature = 0.002f};
-  std::vector<float> gradient, ignored;
-  heads.loss(texts, counts, gradient);
-  for (const NamedPart& part : heads.layout.parts) {
-    std::int64_t size = 1;
-    for (const std::int64_t d : part.shape) size *= d;
-    const auto begin = gradient.begin() + part.at;
-    EXPECT_TRUE(std::any_of(begin, begin + size, [](float g) { return g != 0; }))
-        << what << ": no gradient in " << part.name;
-  }
-  test::expect_gradient(
-      heads.parameters, gradient, [&] { return heads.loss(texts, counts, ignored); }, what, 97,
-      2e-3);
+  test::expect_gradients_of(heads, what);
 }
 
 TEST(MedusaTraining, gradient_of_every_weight_is_the_derivative) {

@@ -1,10 +1,13 @@
 // Draft heads of a few thousand weights and texts for them, for the tests of their passes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "engine/train/heads/pass.h"
 #include "kernels/dtype.h"
@@ -150,5 +153,26 @@ struct Heads {
     return sums;
   }
 };
+
+/// Compares the gradient of every weight with the derivative of the loss of three texts, one of which
+/// has no place for a head; every part has a gradient.
+inline void expect_gradients_of(Heads& heads, const char* what) {
+  heads.disturb();
+  const Text a = random_text(11, 3, 1), b = random_text(9, 5, 2), no_place = random_text(6, 5, 3);
+  const std::vector<HeadsText> texts = {a.read(), no_place.read(), b.read()};
+  const HeadsLoss counts{.of_head = {0.1f, 0.08f, 0.064f}, .of_feature = 0.002f};
+  std::vector<float> gradient, ignored;
+  heads.loss(texts, counts, gradient);
+  for (const NamedPart& part : heads.layout.parts) {
+    std::int64_t size = 1;
+    for (const std::int64_t d : part.shape) size *= d;
+    const auto begin = gradient.begin() + part.at;
+    EXPECT_TRUE(std::any_of(begin, begin + size, [](float g) { return g != 0; }))
+        << what << ": no gradient in " << part.name;
+  }
+  expect_gradient(
+      heads.parameters, gradient, [&] { return heads.loss(texts, counts, ignored); }, what, 97,
+      2e-3);
+}
 
 }  // namespace engine::test

@@ -51,15 +51,7 @@ class FirstLayerTraining : public testing::Test {
 TEST_F(FirstLayerTraining, gradient_of_every_weight_is_the_derivative) {
   for (const bool sees_grams : {true, false}) {
     Heads heads(config_of(sees_grams), &layer_);
-    heads.disturb();
-    const Text a = random_text(11, 3, 1), b = random_text(9, 5, 2), no_place = random_text(6, 5, 3);
-    const std::vector<HeadsText> texts = {a.read(), no_place.read(), b.read()};
-    const HeadsLoss counts{.of_head = {0.1f, 0.08f, 0.064f}, .of_feature = 0.002f};
-    std::vector<float> gradient, ignored;
-    heads.loss(texts, counts, gradient);
-    test::expect_gradient(
-        heads.parameters, gradient, [&] { return heads.loss(texts, counts, ignored); },
-        sees_grams ? "committed tokens seen" : "states alone", 97, 2e-3);
+    test::expect_gradients_of(heads, sees_grams ? "committed tokens seen" : "states alone");
   }
 }
 
