@@ -113,6 +113,8 @@ TEST(Pool, jumps_give_the_same_entries_as_a_replay_from_the_start) {
   }
   const engine::RunRecord run = run_of_pool_changes(changes);
   ui::PoolState jumping;
+  advance(jumping, run, 1);
+  jumping.most_saved_bytes = 40'000;  // some twenty copies of 50 entries
   for (const std::size_t n_steps :
        {6'000u, 5'999u, 300u, 256u, 255u, 0u, 1u, 4'097u, 4'095u, 2'600u, 6'000u, 5'632u}) {
     advance(jumping, run, n_steps);
@@ -123,12 +125,17 @@ TEST(Pool, jumps_give_the_same_entries_as_a_replay_from_the_start) {
     for (const auto& [key, entry] : replayed.entries) {
       const auto found = jumping.entries.find(key);
       ASSERT_NE(found, jumping.entries.end()) << n_steps;
+      EXPECT_EQ(found->second.ngram.rest, entry.ngram.rest) << n_steps;
       EXPECT_EQ(found->second.ngram.born, entry.ngram.born) << n_steps;
+      EXPECT_EQ(found->second.ngram.n_hits, entry.ngram.n_hits) << n_steps;
+      EXPECT_EQ(found->second.ngram.n_tries, entry.ngram.n_tries) << n_steps;
       EXPECT_EQ(found->second.last_tried, entry.last_tried) << n_steps;
       EXPECT_EQ(found->second.last_hit, entry.last_hit) << n_steps;
     }
   }
-  EXPECT_LE(jumping.saved.size(), 32u);
+  EXPECT_LE(jumping.saved_bytes, jumping.most_saved_bytes);
+  EXPECT_GT(jumping.saved.size(), 8u);
+  EXPECT_GT(jumping.saved_every, ui::PoolState{}.saved_every) << "no copy was dropped";
 }
 
 TEST(Pool, counts_entries_by_first_token) {

@@ -1,6 +1,7 @@
 // The n-gram pool at the playhead, reconstructed from the n-grams added, evicted and tried.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -53,9 +54,10 @@ struct PoolState {
   PoolEntries entries;
   int n_keys = 0, n_ngrams = 0;  // sizes that the decoder reported last
 
-  /// Copies of the entries, by number of steps, so that a jump back does not begin with step 0.
-  std::map<std::size_t, PoolEntries> saved;
-  std::size_t saved_every = 256;  // steps between two copies
+  /// Packed copies of the entries, by number of steps, so that a jump back does not begin with step 0.
+  std::map<std::size_t, std::vector<std::int32_t>> saved;
+  std::size_t saved_bytes = 0, most_saved_bytes = std::size_t{32} << 20;
+  std::size_t saved_every = 128;  // steps between two copies
 
   /// The last result of rows_in_view().
   struct Rows {
