@@ -113,8 +113,10 @@ def shape_of_type(shape, kind, out):
                                                              text=True).stdout)["vocab_size"]
             (out / f"{shape}.json").write_text(json.dumps(config))
             subprocess.run([PROGRAM, "model", "random", folder, "--config", out / f"{shape}.json"], check=True, capture_output=True)
-            subprocess.run([PROGRAM, "model", "convert", "smollm2", out / "smollm2-directory"], check=True, capture_output=True)
-            for file in (out / "smollm2-directory").glob("tokenizer*"):
+            smollm2 = out / "smollm2-directory"
+            if not smollm2.exists():
+                subprocess.run([PROGRAM, "model", "convert", "smollm2", smollm2], check=True, capture_output=True)
+            for file in smollm2.glob("tokenizer*"):
                 shutil.copy(file, folder)
         subprocess.run([PROGRAM, "model", "convert", folder, path, "--type", kind], check=True, capture_output=True)
     return path
