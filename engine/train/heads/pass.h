@@ -90,8 +90,8 @@ struct HeadsRanks {
 /// Ranks of the targets of the same places, counted in two ways.
 struct MeasuredRanks {
   HeadsRanks all;  // every place of a head
-  /// Only the places at which the likeliest tokens of all heads before were right. Drafting reaches
-  /// a head along a chain of guesses just there.
+  /// Only the places at which the likeliest tokens of all heads before were right. At other places
+  /// a head's guess cannot be accepted after theirs.
   HeadsRanks after_right;
   /// Sets all counts to zero.
   explicit MeasuredRanks(int n_heads) : all(n_heads), after_right(n_heads) {}
