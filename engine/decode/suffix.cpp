@@ -38,8 +38,8 @@ void SuffixOptions::bind(OptionBinder& binder) {
               "Alpha: tokens guessed per token of the match. A long match predicts more tokens "
               "than a short one. Not used with n_tokens=auto.");
   binder.real("min_p", min_p, 0, 1,
-              "Least share of a guess: how often the tokens followed there, of all times that the "
-              "match occurred. Not used with n_tokens=auto.");
+              "Least share of a guess: how often the tokens followed there, of all times that "
+              "anything followed. Not used with n_tokens=auto.");
   binder.choice("shape", shape, {{"tree", Shape::Tree}, {"chain", Shape::Chain}},
                 "'tree': several continuations of a match if they are likely enough; 'chain': the "
                 "most frequent one.");
