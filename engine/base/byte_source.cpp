@@ -29,7 +29,7 @@ class File : public ByteSource {
     if (fd_ < 0) {
       const ErrorCode code =
           errno == ENOENT || errno == ENOTDIR ? ErrorCode::BadInput : ErrorCode::Resources;
-      throw Error(code, fmt::format("{}: open: {}", name_, std::strerror(errno)));
+      throw Error(code, fmt::format("{}: cannot be opened: {}", name_, std::strerror(errno)));
     }
     struct stat status {};
     if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -84,7 +84,9 @@ void unguard(int slot) {
   if (exhausted) {
     throw Error(ErrorCode::Resources, escaped(path) + ": cannot open: " + std::strerror(error));
   }
-  refuse(path, "file", std::strerror(error), "a readable regular file");
+  constexpr int kMaxPathCharacters = 4096;  // the caller named the path, so it is shown whole
+  throw Error(ErrorCode::BadInput,
+              escaped(path, kMaxPathCharacters) + ": cannot be opened: " + std::strerror(error));
 }
 
 const char* kind_of(mode_t mode) {

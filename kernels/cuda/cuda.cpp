@@ -146,7 +146,7 @@ std::string device_words(const std::vector<CudaDeviceInfo>& devices) {
 std::unique_ptr<Device> open_cuda(const std::string& name) {
   const auto refuse = [&](const std::string& why) -> Error {
     return Error(ErrorCode::Device, "device " + name + ": " + why +
-                                        "; here: " + device_words(list_cuda()) +
+                                        "; available: " + device_words(list_cuda()) +
                                         "; `decoscope devices` says more");
   };
   const auto with_kernels = [&](const CudaSide& side, int ordinal) {
@@ -181,7 +181,7 @@ std::unique_ptr<Device> open_gpu(const std::string& name) {
   if (!name.starts_with("cuda:"))
     throw Error(ErrorCode::Usage, "--device " + name +
                                       ": expected auto, cpu or cuda:N; `decoscope devices` lists "
-                                      "what is here");
+                                      "the devices");
   return open_cuda(name);
 }
 

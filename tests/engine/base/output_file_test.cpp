@@ -46,7 +46,7 @@ TEST(OutputFile, no_free_descriptors_is_a_resource_error) {
       "old.json: create: Too many open files after 0 bytes; an older file of this name is "
       "unchanged\n";
   EXPECT_EQ(result, old_stays + old_stays + (folder / "new.pdrun: create: Too many open files\n") +
-                        (folder / "old.json: open: Too many open files\n"));
+                        (folder / "old.json: cannot be opened: Too many open files\n"));
   EXPECT_EQ(test::read_file(folder / "old.json"), "old");
   EXPECT_FALSE(std::filesystem::exists(folder / "new.pdrun"));
 }

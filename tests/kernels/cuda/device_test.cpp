@@ -44,7 +44,7 @@ TEST(CudaDevices, a_missing_device_is_refused_with_the_available_ones) {
   for (const char* name : {"cuda:99", "cuda:", "cuda:x", "cuda:-1", "cuda:99999999999"}) {
     const std::string message = refusal([&] { open_cuda(name); }, ErrorCode::Device);
     EXPECT_THAT(message,
-                AllOf(HasSubstr(std::string("device ") + name), HasSubstr("; here: cpu"),
+                AllOf(HasSubstr(std::string("device ") + name), HasSubstr("; available: cpu"),
                       HasSubstr(", cuda:emulated; `decoscope devices`"), Not(HasSubstr("\n"))));
   }
 }
