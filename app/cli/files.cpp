@@ -213,8 +213,8 @@ void add_model_tokenize(ModelCommands& commands) {
       ->excludes(text);
   tokenize->add_flag(
       "--special", options.special,
-      "adds the tokens for begin and end as the tokenizer's files say, and reads names "
-      "of special tokens in a text as tokens");
+      "add the begin and end tokens as the tokenizer's files say, and read names of special "
+      "tokens in a text as tokens");
   add_limit_option(*tokenize, options.limits);
 }
 
@@ -467,15 +467,14 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(20, 5000))
       ->capture_default_str();
   convert->add_option("--seconds", p.trace.seconds, "of an animation by time: its length")
-      ->check(CLI::Range(1.0, 120.0))
+      ->check(real_number(1, 120))
       ->capture_default_str();
   convert
       ->add_option("--clock", p.trace.clock,
                    "wall: time since the run began, with waits (default for a trace); compute: the "
                    "run's own compute, so all lanes of a race start at 0 (default for the timeline "
                    "of an animation)")
-      ->check(CLI::IsMember({"wall", "compute"}))
-      ->type_name("CLOCK");
+      ->check(one_of({"wall", "compute"}));
   convert->add_option("--panel", p.trace.panel, "of an animation: this panel only")
       ->type_name("NAME");
   add_size_option(*convert, p.trace.width, p.trace.height, "1280x720");

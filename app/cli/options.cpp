@@ -167,8 +167,8 @@ void add_draft_option(CLI::App& command, ModelOptions& o) {
       ->type_name(kModelName);
   command
       .add_option("--draft-scale", o.draft_scale,
-                  "scale of the draft model (default: the model's); with 1x1 an enlarged model is "
-                  "drafted for by a model that costs next to nothing")
+                  "scale of the draft model (default: the model's); at 1x1 the drafts for an "
+                  "enlarged model cost almost nothing")
       ->type_name("WxD");
   command
       .add_option(

@@ -103,6 +103,12 @@ std::string missing_word(const CLI::App& at, const std::vector<std::string>& wor
   return fmt::format("{}: found nothing after it, expected {}", at.get_name(), listed(words));
 }
 
+/// True if a word is an option of the command, with or without "=VALUE".
+bool is_option_of(const CLI::App& at, const std::string& word) {
+  return word.starts_with("--") &&
+         at.get_option_no_throw(word.substr(0, word.find('='))) != nullptr;
+}
+
 std::string with_help(const std::string& message, const CLI::App* at) {
   return fmt::format("{}; see `{} --help`", message, path_of(at));
 }
@@ -178,6 +184,9 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     const std::string culprit = unexpected_word(message, at == &app);
     if (at == &app && culprit.ends_with(".pdrun"))
       return fmt::format("{}: give a recording with --open {}", culprit, in_shell_quotes(culprit));
+    if (at != &app && is_option_of(*at, culprit))
+      return fmt::format("{} is given before the command {}; put it after the command", culprit,
+                         at->get_name());
     std::vector<std::string> known;
     for (const CLI::Option* option : at->get_options({})) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
@@ -195,6 +204,8 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
       message.ends_with(" missing")) {
     message = message.substr(0, message.find(": ")) + ": found nothing after it, expected a value";
   }
+  // The position "what" of bench and train: names the command instead.
+  if (message.starts_with("what: ")) message = at->get_name() + message.substr(4);
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
     const std::vector<std::string> words = words_after(*at);
     if (at != &app && !words.empty()) message = missing_word(*at, words);

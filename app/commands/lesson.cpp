@@ -52,12 +52,13 @@ void print_queries(const LessonOptions& options) {
   std::string text;
   for (const engine::LessonQueryInfo& info : engine::lesson_queries()) {
     const std::vector<std::string> arguments = arguments_of(info);
+    const std::string argument_words = fmt::format("{}", fmt::join(arguments, ", "));
     json.push_back({{"query", info.name},
                     {"answer", kind_words(info.kind)},
                     {"arguments", arguments},
                     {"does", info.does}});
     text += fmt::format("{:<19} {:<15} {:<16} {}\n", info.name, kind_words(info.kind),
-                        fmt::join(arguments, ", "), info.does);
+                        argument_words, info.does);
   }
   print(options.json ? dumped(json) : text);
 }

@@ -27,10 +27,9 @@ std::string why_no_speedup(std::span<const std::string> decoders,
       std::any_of(speedups.begin(), speedups.end(), [](double s) { return s > 1; });
   if (speedups.empty() || any_faster || scale != "1x1" || weight_bytes > cache_bytes) return "";
   return fmt::format(
-      "{}: not faster than ar here, where the {} of this model's weights fit in the\nprocessor's "
-      "cache ({}), so that the time of a step grows with its rows. --scale auto gives the\nsame "
-      "tokens with the step times of a model larger than that cache, where more rows cost "
-      "little.\n",
+      "{}: not faster than ar: this model's weights ({}) fit in the processor's cache\n({}), and "
+      "then every further row makes a step longer. --scale auto gives the same tokens with\nthe "
+      "step times of a model larger than that cache, where further rows cost little.\n",
       fmt::join(decoders, ", "), megabytes(weight_bytes), megabytes(cache_bytes));
 }
 

@@ -453,12 +453,12 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   if (const OtherFormat other = recognise_path(name_or_path); other.is_known())
     refuse(name_or_path, "model", other.found,
            "a model's name, a Hugging Face directory or a .gguf file; " + other.advice);
-  refuse_unknown_model(
-      name_or_path,
-      is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
-      : fs::exists(name_or_path, error) ? "no model"
-                                        : "nothing at this path",
-      models);
+  const bool is_path = !is_name && how_to_fetch(name_or_path).empty();
+  refuse_unknown_model(name_or_path,
+                       fs::exists(name_or_path, error) ? "no model"
+                       : is_path                       ? "nothing at this path"
+                                                       : "no model, directory or file of this name",
+                       models);
 }
 
 std::string beside_or_named(const std::string& directory,

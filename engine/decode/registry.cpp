@@ -68,8 +68,7 @@ const DecoderInfo& decoder_named(const std::string& name) {
     if (info.name == name) return info;
     known.push_back(info.name);
   }
-  throw Error(ErrorCode::Usage,
-              "decoder: there is none named '" + name + "'; " + name_hint(name, known));
+  throw Error(ErrorCode::Usage, "decoder: found '" + name + "'; " + name_hint(name, known));
 }
 
 ParsedOptions parse_options(const std::string& decoder, const OptionValues& given) {

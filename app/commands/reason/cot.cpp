@@ -36,6 +36,7 @@ struct SelectedQuestions {
 /// questions are generated, because those are random already.
 SelectedQuestions questions_of(const CotOptions& options) {
   const auto records = records_of_file(options);
+  if (!records) engine::check_task(options.task, engine::cot_task_names());
   const bool draws =
       options.find_bound && (records.has_value() || !engine::is_generated(options.task));
   engine::QuestionRange range = range_of(options);
@@ -348,7 +349,9 @@ int reason_cot(const CotOptions& given) {
   const SelectedQuestions selected = questions_of(options);
   const std::vector<engine::Question>& questions = selected.questions;
   if (questions.empty())
-    throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
+    throw engine::Error(
+        engine::ErrorCode::BadInput,
+        "reason cot: found no question of " + options.task + "; try another --level or --start");
   options.task = questions.front().record.task;  // a file of records has its own task
   if (options.find_bound && options.decoder != "fastcot")
     throw engine::Error(engine::ErrorCode::Usage,

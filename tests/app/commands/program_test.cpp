@@ -198,9 +198,22 @@ TEST_F(Cli, a_command_group_lists_its_subcommands) {
   expect_message("trace infoo x", "infoo: no such command; did you mean info?");
   expect_message("data generat arith", "generat: no such command; did you mean generate?");
   expect_message("reason cto", "cto: no such command; did you mean cot?");
+  expect_message("bench stepp", ": bench: stepp: expected probe|step|decode|kernels; did you mean");
   expect_message("model fly --json",
                  "fly: no such command, expected list, info, validate, tokenize, random, "
                  "list-architectures, tree, chat, scale, convert or score");
+}
+
+TEST_F(Cli, a_misplaced_option_or_unknown_task_is_named) {
+  const auto expect_message = [&](const std::string& arguments, const std::string& words) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+  };
+  expect_message("--prompt a generate", "--prompt is given before the command generate; put it");
+  expect_message("data --split=test generate arith", "--split=test is given before the command");
+  expect_message("reason cot --task gsm8k", "task: found 'gsm8k', expected one of kb, arith");
 }
 
 TEST_F(Cli, a_recording_without_its_option_gets_a_hint) {
@@ -371,7 +384,7 @@ TEST_F(Cli, a_window_usage_error_precedes_the_display_check) {
     EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.err.find("DISPLAY"), std::string::npos) << outcome.err;
   };
-  blamed("--open " + folder + "/nosuch.pdrun", 3, "nosuch.pdrun: open: No such file");
+  blamed("--open " + folder + "/nosuch.pdrun", 3, "nosuch.pdrun: cannot be opened: No such file");
   blamed("--open " + folder + "/nosuch.jsonl", 3, "nosuch.jsonl: not found");
   std::filesystem::create_directory(folder + "/nothing");
   blamed("--open " + folder + "/nothing", 3, "found no training.jsonl");
@@ -394,13 +407,19 @@ TEST_F(Cli, a_missing_device_is_exit_5) {
   const Outcome outcome = run("generate --prompt a --device cuda:9");
   EXPECT_EQ(outcome.code, 5);
   EXPECT_EQ(lines(outcome.err), 1);
-  EXPECT_NE(outcome.err.find("; here: cpu"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("; available: cpu"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Cli, a_missing_model_is_exit_3) {
-  const Outcome outcome = run("generate --prompt a --model /nonexistent/model");
-  EXPECT_EQ(outcome.code, 3);
-  EXPECT_EQ(lines(outcome.err), 1);
+  const auto expect_message = [&](const std::string& model, const std::string& words) {
+    const Outcome outcome = run("generate --prompt a --model " + model);
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_EQ(lines(outcome.err), 1);
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+  };
+  expect_message("/nonexistent/model", "found nothing at this path");
+  expect_message("nonexistent", "found no model, directory or file of this name");
+  expect_message("hf:none/such", "found no model, directory or file of this name");
 }
 
 TEST_F(Cli, devices_lists_the_cpu_as_json) {

@@ -156,7 +156,7 @@ class CliNote : public CliRace {
       EXPECT_EQ(noted, in_cache && std::stod(match[1]) < 1) << shown;
     }
   }
-  static constexpr const char* kNote = "jacobi: not faster than ar here";
+  static constexpr const char* kNote = "jacobi: not faster than ar:";
   bool in_cache = false;
 };
 
