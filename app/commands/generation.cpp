@@ -13,6 +13,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/closest_name.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/decode/draft/option_trees.h"
 #include "engine/decode/guess/earlier_texts.h"
@@ -192,6 +193,13 @@ void check_draft_resources(const engine::DraftResources& draft_resources,
   if (!draft_resources.heads.empty())
     check_use(fmt::format("--heads {}", fmt::join(draft_resources.heads, ",")), decoders,
               [](const engine::DecoderInfo& info) { return info.needs_heads; });
+  for (const std::string& name : draft_resources.heads) {
+    const auto kind = engine::heads_kind(engine::find_model(name, assets_dir()));
+    if (kind && std::ranges::find(decoders, engine::name_of(*kind)) == decoders.end())
+      throw Error(ErrorCode::Usage,
+                  fmt::format("--heads {}: heads of {}, not used by {}", engine::escaped(name),
+                              engine::name_of(*kind), fmt::join(decoders, ", ")));
+  }
 }
 
 void check_pool(const std::string& pool, const std::vector<std::string>& decoders) {

@@ -68,7 +68,7 @@ void write_runs(const Timeline& timeline,
 std::string TraceReport::summary() const {
   return fmt::format(
       "{} events: {} slices, {} block ends, {} instants, {} counters, {} flow ends, {} names; "
-      "{} times moved by 0.001, {} left out; {} bytes",
+      "{} starts moved by 0.001 us, {} slices left out; {} bytes",
       n_events, n_slices, n_async, n_instants, n_counters, n_flows, n_metadata, n_nudges,
       n_left_out, n_bytes);
 }

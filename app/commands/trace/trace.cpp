@@ -84,10 +84,24 @@ int animate(const TraceOptions& options) {
   return window(window_options);
 }
 
+/// Refuses options of an animation for a file of another kind.
+void check_no_animation(const TraceOptions& options) {
+  const TraceOptions standard;
+  const char* option = options.by_time                               ? "--by-time"
+                       : options.ms_per_step != standard.ms_per_step ? "--ms-per-step"
+                       : options.seconds != standard.seconds         ? "--seconds"
+                       : !options.panel.empty()                      ? "--panel"
+                                                                     : nullptr;
+  if (option)
+    throw kernels::Error(kernels::ErrorCode::Usage,
+                         std::string(option) + " applies only to an animation (.gif or .png)");
+}
+
 }  // namespace
 
 int trace(const TraceOptions& options) {
   if (options.what == "convert" && is_animation_name(options.out)) return animate(options);
+  check_no_animation(options);
   TraceAnswer answer;
   if (options.what == "info") {
     answer = trace_info(options.path, local_weights(options.model, options.limits), interrupted);

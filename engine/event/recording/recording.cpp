@@ -21,7 +21,7 @@ std::string guess_type(std::string_view head) {
   if (head.starts_with("SQLite format 3")) return "an SQLite database";
   const std::size_t text = head.find_first_not_of(" \t\r\n");
   if (text != std::string_view::npos && (head[text] == '{' || head[text] == '[')) {
-    return "JSON, perhaps an exported trace: those open in a trace viewer, not here";
+    return "JSON (an exported trace opens in a trace viewer)";
   }
   return "something else";
 }

@@ -76,7 +76,8 @@ TEST_F(CliHeads, missing_and_unexpected_heads_are_refused_by_name) {
   };
   const std::string of_target = "generate --model " + target + " --prompt a --decoder ";
   refused(of_target + "medusa", 2, "medusa needs draft heads: the card of target names none");
-  refused(of_target + "chimera --heads " + made, 2, "chimera needs draft heads");
+  refused(of_target + "chimera", 2, "chimera needs draft heads");
+  refused(of_target + "chimera --heads " + made, 2, "heads of medusa, not used by chimera");
   refused(of_target + "ar --heads " + made, 2, "used by medusa and chimera");
   refused(of_target + "medusa --heads " + target, 3, "medusa or chimera");
   refused(of_target + "medusa --heads " + made + " --set tree=rows15", 2, "medusa: tree: found");

@@ -65,6 +65,8 @@ TEST_F(CliInputs, steps_missing_from_a_recording_are_refused) {
     refused(to + " --first-step 2", 2, "--first-step or --last-step applies only to a trace");
     refused(to + " --with-prompt", 2, "--with-prompt applies only to a trace");
     refused(to + " --clock compute", 2, "--clock applies only to a trace");
+    refused(to + " --by-time", 2, "--by-time applies only to an animation");
+    refused(to + " --panel tree", 2, "--panel applies only to an animation");
   }
   EXPECT_EQ(run(convert + " --first-step 3 --last-step 1000").code, 0);
 }
