@@ -16,9 +16,6 @@ using kernels::Error;
 using kernels::ErrorCode;
 
 Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size_t number) {
-  if (!line.is_object())
-    throw Error(ErrorCode::BadInput,
-                place + ": found no object, expected {\"id\": .., \"prompt\": ..}");
   Prompt prompt;
   prompt.place = place;
   if (const auto messages = line.find("messages"); messages != line.end()) {
@@ -66,8 +63,12 @@ std::vector<Prompt> read_prompts(const std::string& path,
   std::vector<Prompt> prompts;
   engine::InputLines lines(text);
   for (std::string_view line; lines.next(line);) {
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos) continue;
     const std::string place = fmt::format("{}:{}", name, lines.number());
+    if (line[first] != '{')
+      throw Error(ErrorCode::BadInput,
+                  place + ": found no JSON object, expected {\"id\": .., \"prompt\": ..}");
     if (static_cast<std::int64_t>(line.size()) > limits.prompt_bytes) {
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: found a line of {} bytes, expected at most {}; --limit "

@@ -118,6 +118,16 @@ TEST(OddJson, odd_prompt_files_are_read_or_refused) {
   }
 }
 
+TEST(PromptFile, a_line_of_plain_text_is_refused_with_the_form) {
+  const Folder folder;
+  const std::string path = folder / "p.jsonl";
+  for (const char* line : {"Why is the sky blue?", "[\"a\"]"}) {
+    write_file(path, std::string("{\"prompt\": \"a\"}\n") + line + "\n");
+    EXPECT_EQ(refusal_of([&] { app::read_prompts(path); }),
+              path + ":2: found no JSON object, expected {\"id\": .., \"prompt\": ..}");
+  }
+}
+
 TEST(PromptFile, line_length_and_depth_limits_can_be_raised) {
   const Folder folder;
   const std::string path = folder / "p.jsonl";
