@@ -51,7 +51,7 @@ std::vector<LaneOption> lanes_from(const std::string& text) {
     if (lane.decoder.empty() || (at != std::string::npos && lane.model.empty()))
       throw CLI::ValidationError(
           "--decoders", fmt::format("found '{}', expected a decoder, or DECODER@MODEL with a "
-                                    "bundled model or a directory",
+                                    "model as in --model",
                                     part));
     engine::decoder_named(lane.decoder);
     lanes.push_back(std::move(lane));

@@ -105,7 +105,9 @@ OutputFile::OutputFile(const std::string& path, Write write, IfExists if_exists)
   temporary_ = path + fmt::format(".part{}", ::getpid());
   constexpr mode_t kMode = 0644;
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
-  if (fd_ < 0) fail("create", errno);
+  if (fd_ < 0)
+    throw Error(ErrorCode::Resources,
+                fmt::format("{}: cannot be created: {}", escaped(path), std::strerror(errno)));
   if (!is_gzip_name(path)) return;
   auto stream = std::make_unique<z_stream>();
   *stream = {};

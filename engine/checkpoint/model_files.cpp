@@ -391,13 +391,16 @@ std::vector<FoundModel> bundled_models(const std::string& assets_dir) {
   return models;
 }
 
-/// How to get a model that a prefixed name means; empty: the name has no such prefix.
+/// How to get a model that is known by this name or prefix; empty: it is not known.
 std::string how_to_fetch(const std::string& name) {
   constexpr std::string_view kHub = "hf:", kOllama = "ollama:";
   if (name.starts_with(kHub))
     return fmt::format("; `hf download {}` fetches it", escaped(name.substr(kHub.size())));
   if (name.starts_with(kOllama))
     return fmt::format("; `ollama pull {}` fetches it", escaped(name.substr(kOllama.size())));
+  if (name == "smollm2") return "; `scripts/get_model.sh smollm2` downloads it";
+  if (name == "gemma3-270m")
+    return "; `scripts/get_model.sh gemma3-270m` downloads it as gemma-3-270m";
   return {};
 }
 
@@ -407,7 +410,8 @@ std::string how_to_fetch(const std::string& name) {
   constexpr std::size_t kMostNamed = 12;
   std::vector<std::string> known;
   for (const FoundModel& model : models) known.push_back(escaped(model.name));
-  const std::string meant = did_you_mean(name, known) + how_to_fetch(name);
+  const std::string fetch = how_to_fetch(name);
+  const std::string meant = fetch.empty() ? did_you_mean(name, known) : fetch;
   const std::string others = known.size() > kMostNamed ? ", ... (`decoscope model list`)" : "";
   known.resize(std::min(known.size(), kMostNamed));
   refuse(name, "model", found,

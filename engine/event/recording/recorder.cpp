@@ -49,7 +49,7 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
   if (fd_ < 0) {
     const bool exists = errno == EEXIST;
     throw Error(exists ? ErrorCode::Usage : ErrorCode::Resources,
-                fmt::format("{}: create: {}{}", escaped(path), std::strerror(errno),
+                fmt::format("{}: cannot be created: {}{}", escaped(path), std::strerror(errno),
                             exists ? "; choose another name" : ""));
   }
   ::flock(fd_, LOCK_EX | LOCK_NB);  // tells other programs that the file is in use

@@ -103,6 +103,8 @@ TEST_F(CliModelList, unknown_and_ambiguous_names_are_refused) {
               HasSubstr("`hf download org/none` fetches it"));
   EXPECT_THAT(with_models("model info ollama:none").err,
               HasSubstr("`ollama pull none` fetches it"));
+  EXPECT_THAT(with_models("model info smollm2").err,
+              HasSubstr("`scripts/get_model.sh smollm2` downloads it"));
 }
 
 TEST_F(CliModelList, smollm2_is_described) {
