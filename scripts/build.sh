@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds one preset.
 #   scripts/build.sh [PRESET] [--target NAME]... [--folder NAME] [CMAKE ARGUMENT]...
-# PRESET: release (default), debug, asan, asan-emulated, tsan, cuda-all. Builds everything, or only the named targets, in build/PRESET or
+# PRESET: release (default), tests, debug, asan, asan-emulated, tsan, cuda-all. Builds everything, or only the named targets, in build/PRESET or
 # build/NAME. Further arguments go to CMake's configure step (-DWITH_UI=OFF). Prints the build's output, and the configure log if that
 # step fails. Exit code: CMake's.
 set -euo pipefail

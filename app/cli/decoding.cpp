@@ -32,9 +32,10 @@ std::vector<int> counts_from(const char* option, const std::string& list, int mo
 void add_repeat(CLI::App& command, GenerationOptions& o) {
   CLI::Option* repeat =
       command
-          .add_option("--repeat", o.repeat_file,
-                      "make a run of a recording again: its prompt, decoder, options, sampling and "
-                      "seed, with the sizes that it chose")
+          .add_option(
+              "--repeat", o.repeat_file,
+              "repeat a recorded run: its prompt, decoder, options, sampling and seed, with "
+              "the sizes that it chose")
           ->type_name("RUN.pdrun")
           ->group("Prompt");
   for (const char* determined : {"--prompt",
@@ -108,8 +109,8 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(1, 100000))
       ->capture_default_str();
   c->add_flag("--rows-alone", p.compare.rows_alone,
-              "repeat the forwards of each run without its decoder, and report the speed-up that "
-              "its rows and drafts allow; takes twice as long");
+              "repeat the forwards of each run without its decoder, and report the speed-up "
+              "divided by that which rows and drafts alone allow; takes twice as long");
   c->footer([] {
     return "Options of the decoders (--set applies to each that has the option):\n" +
            options_help("") +

@@ -64,7 +64,7 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
       "rationale early and answer from its approximate tokens");
   add_common(*c, o);
   c->add_option("--task", o.task,
-                "kb, arith (generated) or commonsenseqa, strategyqa, aqua (real; --data)")
+                "kb, arith (generated) or commonsenseqa, strategyqa, aqua (open data sets; --data)")
       ->capture_default_str();
   c->add_option("--level", o.level, "level of a generated task, 1 to 3")
       ->transform(within(bounds::kLevel))
@@ -94,11 +94,11 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
   c->get_option("--system")->needs(chat);
   c->add_flag("--drop-approximate", o.drop_approximate, "answer from the exact tokens only");
   c->add_flag("--find-bound", o.find_bound,
-              "find the fewest iterations (stop=bound) that keep the accuracy on --count "
-              "questions from --start on, drawn at random from an open set or a file");
+              "find the fewest steps (stop=bound) that keep the accuracy on --count questions; "
+              "those of an open set or a file are drawn at random");
   CLI::Option* reveal = c->add_flag("--reveal", o.reveal,
-                                    "print the right answers of fastcot and of Truncated-CoT for "
-                                    "several limits of a rationale's steps");
+                                    "print how many answers of fastcot and of Truncated-CoT are "
+                                    "right, for several limits on the steps of a rationale");
   c->add_option("--limits", o.limits,
                 "limits of --reveal, separated by commas (default: 10,20,40,60,80,100,120, up to "
                 "--max-tokens)")
@@ -133,8 +133,8 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
       "keeps the best. The decoder changes the time, not the tree");
   add_common(*c, o);
   c->add_option("--task", o.task,
-                "arith, blocks, write (generated) or gsm8k, blocksworld, creative_writing (real; "
-                "--data)")
+                "arith, blocks, write (generated) or gsm8k, blocksworld, creative_writing (open "
+                "data sets; --data)")
       ->capture_default_str();
   c->add_option("--level", o.level,
                 "level of a generated task, 1 to 3 (default: arith and write 1, blocks 2)")

@@ -102,8 +102,8 @@ DecoderInfo PromptLookupOptions::describe() {
 void PromptLookupOptions::bind(OptionBinder& binder) {
   binder.whole(
       "max_ngram", max_ngram, 1, 16,
-      "Length of the longest n-gram to search for: the last tokens of the text. Shorter ones "
-      "follow. Longer matches are rarer and more often right.");
+      "Length of the longest n-gram to search for: the last tokens of the text. If it is not "
+      "found, shorter ones are tried. Longer matches are rarer and more often right.");
   binder.whole_or_auto(
       "n_tokens", n_tokens, 1, 128,
       "Tokens guessed after a match. Each costs a row; those after the first wrong one are wasted. "
