@@ -86,7 +86,7 @@ int animate(const TraceOptions& options) {
 
 /// Refuses options of an animation for a file of another kind.
 void check_no_animation(const TraceOptions& options) {
-  const TraceOptions standard;
+  const TraceOptions standard{};
   const char* option = options.by_time                               ? "--by-time"
                        : options.ms_per_step != standard.ms_per_step ? "--ms-per-step"
                        : options.seconds != standard.seconds         ? "--seconds"
