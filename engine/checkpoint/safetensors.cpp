@@ -225,10 +225,10 @@ class HeaderReader {
 // Reads and validates the header's length, before allocating memory for it.
 std::size_t header_length(std::string_view bytes, const std::string& path, std::int64_t limit) {
   if (const std::string other = recognised_as(bytes); !other.empty()) {
-    refuse(path, "file", "this is " + other, "a safetensors file");
+    refuse(path, "file", other, "a safetensors file");
   }
   if (bytes.size() < kLengthBytes) {
-    refuse(path, "file", fmt::format("file is {} bytes, header length needs 8", bytes.size()),
+    refuse(path, "file", fmt::format("{} bytes, too few for a header", bytes.size()),
            "a safetensors file");
   }
   std::uint64_t length = 0;

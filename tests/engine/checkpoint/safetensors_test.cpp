@@ -98,7 +98,7 @@ TEST(Safetensors, every_prefix_is_refused_safely) {
 TEST(Safetensors, a_file_shorter_than_its_header_length_is_refused) {
   for (std::size_t n = 0; n < 8; n++) {
     EXPECT_THAT(refused(std::string(n, '\0')),
-                HasSubstr(fmt::format("file is {} bytes, header length needs 8", n)));
+                HasSubstr(fmt::format("found {} bytes, too few for a header", n)));
   }
 }
 
@@ -482,7 +482,7 @@ TEST(Safetensors, no_free_descriptors_is_a_resource_error) {
 TEST(Safetensors, other_formats_are_recognised) {
   std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:";
   pointer.resize(130, '0');
-  EXPECT_THAT(refused(pointer), HasSubstr("this is a Git LFS pointer, 130 bytes"));
+  EXPECT_THAT(refused(pointer), HasSubstr("found a Git LFS pointer, 130 bytes"));
   EXPECT_THAT(refused("GGUF\x03" + std::string(100, '\0')), HasSubstr("a GGUF file"));
   EXPECT_THAT(refused("PK\x03\x04" + std::string(100, 'x')), HasSubstr("a zip archive"));
   EXPECT_THAT(refused("\x80\x02}q" + std::string(100, 'x')), HasSubstr("a Python pickle"));
