@@ -10,7 +10,7 @@ namespace engine {
 namespace {
 
 constexpr int kMaxRanks = 16;
-constexpr int kMostRows = 32;  // of a step whose guesses are chosen
+constexpr int kMostRows = 32;  // of a step whose guesses are chosen, beside a given window
 
 /// The row below `parent` with this token, among the rows from `from` on; -1: there is none.
 int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
@@ -75,7 +75,8 @@ void LookaheadOptions::bind(OptionBinder& binder) {
                 "Positions that the window moves after a step: 'one' as published, or the number "
                 "of tokens that were 'accepted'; new slots get random tokens of the text.");
   binder.flag("merge", merge,
-              "Guesses with the same first tokens share rows: the same output with fewer rows.");
+              "Guesses with the same first tokens share rows: the same output with fewer rows. "
+              "With n_guesses=auto they always do.");
   binder.flag("keep", keep,
               "Keeps the generated text for the next texts of the same model: its n-grams join "
               "their pools (not under rejection sampling).");
@@ -163,6 +164,7 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
     choose_guesses(tree);
   else
     add_guesses(tree);
+  if (chooses_columns_ && !chooses_guesses_) decision_ = decision_for(tree);
   if (n_ranks_ > 1) assign_ranks(tree);
   find_sources(prefix, tree);
   return tree;
@@ -246,10 +248,11 @@ void LookaheadDecoder::add_guesses(TokenTree& tree) {
 void LookaheadDecoder::choose_guesses(TokenTree& tree) {
   const std::vector<PoolNode> nodes = known_->nodes(found_, guess_depth_);
   const int n_others = tree.n_rows();
+  const int most_rows = chooses_columns_ ? kMostRows : kMostRows + n_window_rows_now_;
   std::vector<SizePlan> plans{{1, 1, control_->ms(n_others)}};
   for (const PoolNode& node : nodes) {
     const int n_rows = n_others + static_cast<int>(plans.size());
-    if (n_rows > kMostRows) break;
+    if (n_rows > most_rows) break;
     const double tokens = plans.back().tokens + node.right;
     plans.push_back({tokens, tokens, control_->ms(n_rows)});  // learned without probes
   }
@@ -271,6 +274,16 @@ void LookaheadDecoder::choose_guesses(TokenTree& tree) {
                                static_cast<std::int16_t>(node.depth)}));
   }
   n_guess_rows_ = static_cast<int>(choice.index);
+}
+
+/// The decision of a step whose columns alone are chosen.
+SizeDecision LookaheadDecoder::decision_for(const TokenTree& tree) const {
+  double tokens = 1;
+  for (const PoolNode& node : known_->nodes(found_, guess_depth_)) tokens += node.right;
+  return {.size = tree.n_rows() - 1,
+          .tokens = static_cast<float>(tokens),
+          .ms = static_cast<float>(control_->ms(tree.n_rows())),
+          .plain_ms = static_cast<float>(control_->ms(1))};
 }
 
 /// Assigns columns and guesses to the ranks in consecutive chunks. Rank 0 gets the last token and

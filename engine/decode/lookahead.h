@@ -120,6 +120,7 @@ class LookaheadDecoder : public Decoder {
   void find_guesses(const Sequence& prefix);
   void add_guesses(TokenTree& tree);
   void choose_guesses(TokenTree& tree);
+  SizeDecision decision_for(const TokenTree& tree) const;
   void learn(const Decision& cut);
   void assign_ranks(TokenTree& tree) const;
   void advance_window(const std::vector<TokenId>& newest);

@@ -3,11 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/control/step_control.h"
 #include "engine/decode/guess/earlier_texts.h"
-#include "engine/decode/guess/pool_choice.h"
 #include "engine/decode/lookahead.h"
 #include "engine/decode/registry.h"
+#include "tests/support/decode/chosen_sizes.h"
 #include "tests/support/decode/interrupted_toy.h"
 #include "tests/support/decode/run_decoder.h"
 #include "tests/support/models/toy_model.h"
@@ -67,12 +66,6 @@ Job chosen(int ngram_size, StepControl& control, OptionValues more = {}) {
   job.options["ngram_size"] = std::to_string(ngram_size);
   job.control = &control;
   return job;
-}
-
-/// Rows are free up to a number, and then cost half a step each.
-StepControl free_rows(int n_free) {
-  return StepControl(
-      CostModel([n_free](int rows) { return 10 + 5.0 * std::max(0, rows - n_free); }));
 }
 
 TEST(Lookahead, chosen_sizes_change_no_token) {
@@ -247,10 +240,29 @@ TEST(Lookahead, computes_only_the_last_token_where_rows_cost_a_step) {
 
 TEST(Lookahead, chosen_guesses_follow_a_text_that_repeats_itself) {
   ToyModel model({.vocab = 6, .context = 1, .seed = 2});  // falls into a cycle
-  StepControl control(CostModel([](int rows) { return 10 + 0.5 * rows; }));
-  Job job = chosen(6, control);
-  job.limits.max_tokens = 150;
-  EXPECT_LE(run(model, {1}, job).n_steps, 60);
+  // A given window of 15 columns has more rows than a step whose window is chosen.
+  for (const char* window : {"auto", "15"}) {
+    StepControl control(CostModel([](int rows) { return 10 + 0.5 * rows; }));
+    Job job = chosen(6, control, {{"window", window}});
+    job.limits.max_tokens = 150;
+    EXPECT_LE(run(model, {1}, job).n_steps, 60) << window;
+  }
+}
+
+TEST(Lookahead, a_step_with_given_guesses_reports_its_chosen_columns) {
+  ToyModel model({.vocab = 6, .context = 2, .seed = 3});
+  StepControl control = free_rows(12);
+  Job job = chosen(3, control, {{"n_guesses", "4"}});
+  job.limits.max_tokens = 60;
+  int n_steps = 0;
+  for (const Drafted& drafted : all<Drafted>(run(model, {1, 2, 3}, job).events)) {
+    const int n_rows = drafted.tree.n_rows();
+    EXPECT_EQ(drafted.decision.size, n_rows - 1);
+    EXPECT_EQ(drafted.decision.ms, static_cast<float>(control.ms(n_rows)));
+    EXPECT_GE(drafted.decision.tokens, 1);
+    n_steps++;
+  }
+  EXPECT_GT(n_steps, 10);
 }
 
 TEST(Lookahead, a_published_step_has_w_plus_g_times_n_minus_1_rows) {
@@ -618,80 +630,6 @@ TEST(NgramPool, counts_tries_and_hits) {
   EXPECT_EQ(pool.find(0)[0].n_hits, 1u);
   EXPECT_THROW(pool.count_try(9, rest, true), ContractError);
   EXPECT_THROW(pool.insert(0, std::vector<TokenId>{1, 2}, 0), ContractError);
-}
-
-PoolNgram ngram(std::vector<TokenId> rest, std::uint32_t n_hits = 0, std::uint32_t n_tries = 0) {
-  return {.first = 1, .rest = std::move(rest), .n_hits = n_hits, .n_tries = n_tries};
-}
-
-TEST(PoolKnowledge, orders_the_tree_by_probability) {
-  PoolKnowledge known;
-  const std::vector<PoolNgram> kept{ngram({5, 6, 7}), ngram({5, 8, 9}), ngram({4, 3, 2}, 2, 3)};
-  std::vector<FoundNgram> found;
-  for (const PoolNgram& one : kept) found.push_back({&one, false});
-  const std::vector<PoolNode> nodes = known.nodes(found, 2);
-  ASSERT_EQ(nodes.size(), 5U) << "5, 4 and their children; 5 is shared";
-  for (std::size_t i = 0; i < nodes.size(); i++) {
-    EXPECT_LT(nodes[i].parent, static_cast<int>(i));
-    const double parent =
-        nodes[i].parent < 0 ? 1 : nodes[static_cast<std::size_t>(nodes[i].parent)].right;
-    EXPECT_LT(nodes[i].right, parent);
-    EXPECT_LE(nodes[i].right, i > 0 ? nodes[i - 1].right : 1);
-  }
-  EXPECT_EQ(nodes[0].token, 4) << "the most recent one, which was right before";
-}
-
-// Three n-grams with one first token are copies of one place more often than three witnesses.
-TEST(PoolKnowledge, ngrams_that_agree_are_not_independent) {
-  PoolKnowledge known;
-  const std::vector<PoolNgram> kept{ngram({5, 6, 7}), ngram({5, 6, 8}), ngram({5, 6, 9})};
-  std::vector<FoundNgram> found;
-  for (const PoolNgram& one : kept) found.push_back({&one, false});
-  Dice dice(15);
-  for (int i = 0; i < 300; i++) {
-    const bool first = dice(0, 9) < 4, second = dice(0, 9) < 5;
-    known.learn(found, first ? std::vector<TokenId>{5, second ? 6 : 1} : std::vector<TokenId>{2});
-    known.came(0, 1, 1);
-  }
-  const std::vector<PoolNode> nodes = known.nodes(found, 2);
-  ASSERT_EQ(nodes.size(), 2U);
-  EXPECT_NEAR(nodes[0].right, 0.4, 0.12);
-  EXPECT_GT(nodes[0].alone, 0.6) << "uncorrected";
-  EXPECT_NEAR(nodes[1].right, 0.2, 0.1);
-}
-
-TEST(PoolKnowledge, learns_from_guesses_that_were_not_verified) {
-  PoolKnowledge known;
-  const PoolNgram good = ngram({5, 6, 7}), bad = ngram({8, 9, 9});
-  const std::vector<FoundNgram> found{{&bad, true}, {&good, false}};
-  const auto right_of = [&](TokenId token) {
-    for (const PoolNode& node : known.nodes(found, 1))
-      if (node.token == token) return node.right;
-    return -1.0;
-  };
-  const double before = right_of(5), before_bad = right_of(8);
-  for (int i = 0; i < 50; i++) known.learn(found, std::vector<TokenId>{5});
-  EXPECT_GT(right_of(5), 0.9);
-  EXPECT_GT(right_of(5), before);
-  EXPECT_LT(right_of(8), before_bad);
-}
-
-TEST(PoolKnowledge, columns_follow_their_worth_and_cost) {
-  PoolKnowledge known;
-  StepControl flat = free_rows(32), steep = free_rows(2);
-  EXPECT_EQ(known.choose_columns(4, 2, 3, flat), 4) << "rows are free";
-  EXPECT_EQ(known.choose_columns(4, 2, 3, steep), 0);
-  // The window's n-grams bring a token in every second step.
-  StepControl cheap(CostModel([](int rows) { return 10 + 0.6 * rows; }));
-  EXPECT_EQ(known.choose_columns(4, 2, 3, cheap), 0);
-  const PoolNgram one = ngram({5, 6});
-  for (int i = 0; i < 300; i++) {
-    known.learn(std::vector<FoundNgram>{{&one, true}},
-                i % 2 ? std::vector<TokenId>{5, 9} : std::vector<TokenId>{4});
-    known.came(3, 1 + i % 2, 1);
-  }
-  EXPECT_GT(known.tokens_per_window_row(), 0.1);
-  EXPECT_GT(known.choose_columns(4, 2, 3, cheap), 0);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sizes on "auto" in enumerated runs: a control with known costs, and whether the choices vary.
+// Sizes on "auto" in tests: a control with known costs, and whether the choices of enumerated runs vary.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,12 @@ namespace engine::test {
 inline StepControl control_of(double row_share) {
   return StepControl(
       CostModel([row_share](int rows) { return 10 * (1 + row_share * (rows - 1)); }));
+}
+
+/// A machine on which rows are free up to a number, and then cost half a plain step each.
+inline StepControl free_rows(int n_free) {
+  return StepControl(
+      CostModel([n_free](int rows) { return 10 + 5.0 * std::max(0, rows - n_free); }));
 }
 
 /// The sizes that runs of one prompt with one cost per row chose, by the number of tokens written
