@@ -7,13 +7,19 @@
 #include "engine/model/model.h"
 
 namespace engine {
+namespace {
+
+/// Usually some 16 million tokens, whose index takes 2.5 GB.
+constexpr std::uint64_t kMaxPoolBytes = 64'000'000;
+
+}  // namespace
 
 std::shared_ptr<const PoolFile> read_pool_text(const std::string& path, const Model& model) {
   if (!model.tokenizer())
     throw Error(ErrorCode::Usage,
                 "--pool " + path + ": " + model.name() + " has no tokenizer, so it reads no text");
-  return std::make_shared<PoolFile>(input_name(path),
-                                    model.tokenizer()->encode(read_text_input(path, Pipes::Read)));
+  const std::string text = read_text_input(path, Pipes::Read, kMaxPoolBytes);
+  return std::make_shared<PoolFile>(input_name(path), model.tokenizer()->encode(text));
 }
 
 std::shared_ptr<const PoolFile> PoolTexts::of(const std::string& path,

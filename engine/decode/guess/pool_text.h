@@ -13,7 +13,7 @@ namespace engine {
 
 class Model;
 
-/// Reads and tokenizes the file.
+/// Reads and tokenizes the file, of at most 64 MB.
 /// @throws Error(Usage, BadInput)  if the model has no tokenizer, or as read_text_input()
 std::shared_ptr<const PoolFile> read_pool_text(const std::string& path, const Model& model);
 

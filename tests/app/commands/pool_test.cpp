@@ -1,4 +1,5 @@
 // Texts that decoders copy from: --pool, and the texts of earlier prompts.
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -60,6 +61,11 @@ TEST_F(CliPool, a_file_that_is_not_read_is_refused) {
   const Outcome missing = run(std::string("generate --decoder suffix --pool none.txt") + kPrompt);
   EXPECT_EQ(missing.code, 3) << missing.err;
   EXPECT_NE(missing.err.find("none.txt"), std::string::npos) << missing.err;
+  std::ofstream("large.txt").close();
+  std::filesystem::resize_file("large.txt", 64'000'001);  // sparse
+  const Outcome large = run(std::string("generate --decoder suffix --pool large.txt") + kPrompt);
+  EXPECT_EQ(large.code, 3) << large.err;
+  EXPECT_NE(large.err.find("more than 64000000 bytes"), std::string::npos) << large.err;
 }
 
 TEST_F(CliPool, prompts_copy_from_the_texts_before_them) {
