@@ -327,7 +327,7 @@ int bench_step(const BenchOptions& options) {
     if (is_disturbed) print_error("note: " + why_disturbed(before, after));
   }
   json rows = step_rows(model, machine, options, times.ms);
-  if (options.breakdown) add_breakdown(rows, times.breakdown, model.device().n_threads());
+  if (options.breakdown) add_breakdown(rows, times.breakdown, machine["threads"].get<int>());
   if (!options.steps_after_prompt.empty()) add_race_steps(rows, race_times, models.draft || heads);
   const double cache_read_bytes =
       attention_work(model.config(), model.cache_type(), options.context, options.n_texts)
@@ -359,7 +359,7 @@ int bench_step(const BenchOptions& options) {
       "generate "
       "{:.1f} MB, keys and values read by a step {:.1f} MB; read {} before, {} after; {}\n",
       model.name(), model.weight_type(), engine::name_of(model.scale()), options.context,
-      model.device().n_threads(), model.device().ops().name,
+      machine["threads"].get<int>(), model.device().ops().name,
       static_cast<double>(model.weight_bytes()) * 1e-6, static_cast<double>(generate_peak) * 1e-6,
       cache_read_bytes * 1e-6, measured(machine["read_gbps"], "{:.1f} GB/s"),
       measured(machine["read_gbps_after"], "{:.1f} GB/s"),

@@ -583,7 +583,7 @@ std::string report(const std::vector<RacingLane>& lanes,
     all_compared = all_compared && (totals[i].n_compared > 0 || !totals[i].lossless);
   }
   return fmt::format("{}, {} threads, {}; speed-ups are wall time against AR{}, measured here\n",
-                     models_words(lanes), model.device().n_threads(),
+                     models_words(lanes), machine_json(model.device())["threads"].get<int>(),
                      engine::counted(totals.front().n, "prompt"),
                      several_models ? " of the same model" : "") +
          summary_table(lanes, totals) + table_of_repeats(lanes, totals) + branches_words(lanes) +

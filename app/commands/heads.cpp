@@ -27,6 +27,7 @@
 #include "engine/model/model.h"
 #include "engine/store/memory_plan.h"
 #include "engine/store/model_store.h"
+#include "kernels/thread_sharing.h"
 
 namespace app {
 namespace {
@@ -157,7 +158,7 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
   costs.info = {{"model", model.name()},
                 {"scale", engine::name_of(model.scale())},
                 {"dtype", kernels::name_of(model.dtype())},
-                {"threads", model.device().n_threads()},
+                {"threads", kernels::active_threads(model.device())},
                 {"context", timing.context},
                 {"heads_ms", costs.heads_ms},
                 {"disturbed", is_disturbed},

@@ -14,6 +14,7 @@
 #include "engine/tokenizer/tokenizer.h"
 #include "kernels/cpu/probe.h"
 #include "kernels/device.h"
+#include "kernels/thread_sharing.h"
 
 namespace app {
 
@@ -126,7 +127,7 @@ json number_json(double value) {
 json machine_json(const kernels::Device& device) {
   return {{"cpu", kernels::cpu::processor_name()},
           {"gpu", device.title().empty() ? json(nullptr) : json(device.title())},
-          {"threads", device.n_threads()},
+          {"threads", kernels::active_threads(device)},
           {"ops", device.ops().name}};
 }
 
