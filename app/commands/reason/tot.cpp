@@ -20,6 +20,7 @@
 #include "engine/reason/known_states.h"
 #include "engine/reason/questions.h"
 #include "engine/reason/tot.h"
+#include "engine/run/run.h"
 
 namespace app {
 namespace {
@@ -81,6 +82,15 @@ void take_defaults(const TotOptions& options,
   thoughts.top_k = own.top_k;
   thoughts.top_p = own.top_p;
   thoughts.min_p = own.min_p;
+}
+
+/// Says if the same seed may give other thoughts, because sizes follow measured times.
+void print_notice_of_sizes(const engine::TotSettings& settings) {
+  engine::RunRequest request;
+  request.decoder = settings.decoder;
+  request.options = settings.options;
+  request.sampling = settings.thoughts;
+  if (const auto notice = engine::notice_of_sizes(request)) print_once({notice->text});
 }
 
 /// True if thoughts and evaluations have the distribution of plain decoding.
@@ -378,6 +388,7 @@ int reason_tot(const TotOptions& given) {
     throw engine::Error(engine::ErrorCode::Usage, *why);
   ReasonRun run(options, set);
   take_defaults(options, run.defaults(), settings.thoughts);
+  print_notice_of_sizes(settings);
   ProgressLine line("reason");
   const engine::TotReport report = engine::search(
       run.scheduler(), run.target(), questions, settings, run.watch(),
