@@ -12,6 +12,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/model/model.h"
+#include "kernels/cpu/probe.h"
 #include "kernels/thread_sharing.h"
 
 namespace engine {
@@ -84,10 +85,11 @@ double forward_ms(LanguageModel& model, int n_rows, const std::function<double()
 
 std::string times_key(const Model& model, const std::string& weights_hash) {
   if (weights_hash.empty()) return {};
-  return fmt::format("{} {} {} {} {} {} {} threads {}", weights_hash,
+  return fmt::format("{} {} {} {} {} {} {} {} threads {}", weights_hash,
                      kernels::name_of(model.dtype()), kernels::name_of(model.cache_type()),
-                     name_of(model.scale()), model.device().name(), model.device().ops().name,
-                     kernels::active_threads(model.device()), DECOSCOPE_VERSION);
+                     name_of(model.scale()), kernels::cpu::processor_name(), model.device().name(),
+                     model.device().ops().name, kernels::active_threads(model.device()),
+                     DECOSCOPE_VERSION);
 }
 
 std::vector<StepTime> kept_times(const std::string& key) {

@@ -22,8 +22,8 @@ double clock_ms();
 /// Measures a forward of a chain of rows without a prefix, in ms.
 double forward_ms(LanguageModel& model, int n_rows, const std::function<double()>& now_ms);
 
-/// The key of a model's times: weights, dtype, type of the KV cache, scale, device, kernels, active threads and program
-/// version.
+/// The key of a model's times: weights, dtype, type of the KV cache, scale, processor, device, kernels, active threads and
+/// program version.
 /// @param weights_hash  empty: unknown; then the key is empty and nothing is kept
 std::string times_key(const Model& model, const std::string& weights_hash);
 /// The times that were kept under this key; none if there is no file or it cannot be read.
