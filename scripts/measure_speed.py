@@ -57,6 +57,16 @@ def theirs(model, n_prompt, n_new):
     return json.loads(done.stdout)[0]["avg_ts"]
 
 
+def rates_of(found):
+    """The rates of `bench step` at which the processor reads memory and multiplies in the model's type."""
+    return {name: round(found["machine"][name], 1) for name in ("read_gbps", "gflops")}
+
+
+def probes(model, *options):
+    """These rates now."""
+    return rates_of(ours("bench", "step", "--model", model, *options, "--rows", 1, "--context", 16, "--repeat", 1))
+
+
 def model_of_type(kind, out):
     """SmolLM2 in a type of weights, converted once."""
     path = out / f"smollm2-{kind}.gguf"
@@ -82,13 +92,13 @@ def beside_llama_cpp(models):
         measures["prompt_llama_cpp"] = lambda m: theirs(m, 512, 0)
     table = []
     for named, model in models:
-        samples, probes = {name: [] for name in measures}, []
+        samples, rates = {name: [] for name in measures}, []
         for _ in range(ROUNDS):
-            probes.append(ours("bench", "step", "--model", model, "--rows", 1, "--context", 16, "--repeat", 1)["machine"])
+            rates.append(probes(model))
             for name, measure in measures.items():
                 samples[name].append(quiet(lambda m=measure: m(model)))
         row = {**named, **{name: median_of(found) for name, found in samples.items()},
-               **{name: round(statistics.median(probe[name] for probe in probes), 1) for name in ("read_gbps", "gflops")}}
+               **{name: round(statistics.median(of_round[name] for of_round in rates), 1) for name in rates[0]}}
         if "decode_llama_cpp" in row:
             for what in ("decode", "prompt"):
                 row[what + "_ratio"] = round(row[what]["median"] / row[what + "_llama_cpp"]["median"], 3)
@@ -140,7 +150,7 @@ def steps(out, cases):
                 except subprocess.CalledProcessError:
                     continue  # an instruction set that this processor does not have
                 row = {"type": kind, "ops": found["machine"]["ops"], "context": found["context"], "stolen": round(stolen, 4),
-                       "read_gbps": found["machine"]["read_gbps"], "gflops": found["machine"]["gflops"],
+                       **rates_of(found),
                        "rows": [{k: round(r[k], 3) for k in ("rows", "ms", "ratio", "roofline_fraction") if r[k] is not None}
                                 for r in found["rows"]]}
                 print(row["type"], row["ops"], row["context"], [(r["rows"], r["ms"], r["ratio"], r.get("roofline_fraction"))
@@ -174,6 +184,7 @@ def breakdown(out):
             shares = {part: sum(times["kinds"][kind]["ms"] for kind in kinds) / times["ms"] for part, kinds in STEP_PARTS.items()}
             shares.update(between=times["between_ms"] / times["ms"], waiting=times["waiting"])
             table.append({"model": name, "rows": row["rows"], "ms": round(times["ms"], 3), "stolen": round(stolen, 4),
+                          **rates_of(found),
                           **{part: round(share, 3) for part, share in shares.items()}})
             print(table[-1], file=sys.stderr)
     return table
@@ -208,14 +219,16 @@ def memory(dtype, lane):
 
 
 def lane_summary(found, lane):
-    """Tokens per step of a decoder; acceptance; geometric mean and worst prompt of its speed-up, as timed and by the learned times of its rows."""
+    """Tokens per step of a decoder; acceptance; geometric mean and worst prompt of its speed-up: as timed; by the learned times of its rows;
+    and by the times that its choices expected, drafting included."""
     runs = [run for run in found["results"] if run["lane"] == lane]
     summary = next(one for one in found["summary"] if one["lane"] == lane)
     row = {"decoder": lane, "n": len(runs), "identical": summary["identical"], "tokens_per_step": round(summary["tokens_per_step"], 3),
            **acceptance(runs), **mean_and_worst("timed", [run["speedup"] for run in runs])}
     sized = [run["metrics"] for run in runs if "rows_expected_ms" in run["metrics"]]
     if sized:
-        row.update(mean_and_worst("by_rows", [m["sized_tokens"] * m["plain_expected_ms"] / m["rows_expected_ms"] for m in sized]))
+        for name, time in ("by_rows", "rows_expected_ms"), ("by_plan", "sized_expected_ms"):
+            row.update(mean_and_worst(name, [m["sized_tokens"] * m["plain_expected_ms"] / m[time] for m in sized]))
     return row
 
 
@@ -239,7 +252,7 @@ def decoders(out):
             prompts = prompts_of(name, out)
             found, stolen = quiet(lambda d=dtype, p=prompts: ours("compare", "--model", "smollm2", *d, "--decoders", lanes,
                                                                  "--max-tokens", 96, "--prompt-file", p))
-            row = {"set": name, "dtype": "bf16" if dtype else "as stored", "stolen": round(stolen, 4),
+            row = {"set": name, "dtype": "bf16" if dtype else "as stored", "stolen": round(stolen, 4), **probes("smollm2", *dtype),
                    "lanes": [{**lane_summary(found, lane), **memories[lane]} for lane in lanes.split(",")]}
             print(row, file=sys.stderr)
             table.append({**row, "compare": found})
@@ -284,7 +297,7 @@ def peers(out):
                     return next(one["tokens_per_second"] for one in found["summary"] if one["lane"] == of)
                 measures = {"llama_cpp": lambda: their_decoder(program, model, options, prompts), "same_settings": lambda: speed(settings),
                             "default": lambda: speed(settings[:2] if settings[0] == "--draft" else [])}
-                row = {"type": kind, "set": name, "decoder": lane}
+                row = {"type": kind, "set": name, "decoder": lane, **probes(model)}
                 for what, measure in measures.items():
                     value, stolen = quiet(measure)
                     row[what], row["stolen"] = round(value, 1), max(round(stolen, 4), row.get("stolen", 0))

@@ -13,7 +13,7 @@ echo "$1 $2 $3 $4" >> "$ASKED"
 case "$*" in
   "model convert"*) : > "$4" ;;
   *--breakdown*) cat <<'END'
-{"rows": [{"rows": 1, "breakdown": {"ms": 2, "between_ms": 0.1, "waiting": 0.05, "kinds": {
+{"machine": {"read_gbps": 21.5, "gflops": 300}, "rows": [{"rows": 1, "breakdown": {"ms": 2, "between_ms": 0.1, "waiting": 0.05, "kinds": {
   "products": {"ms": 1.2}, "norms": {"ms": 0.1}, "rope": {"ms": 0.05}, "attention": {"ms": 0.2}, "activation": {"ms": 0.05},
   "cache": {"ms": 0.1}, "choice": {"ms": 0.14}, "other": {"ms": 0.06}}}}]}
 END
@@ -50,6 +50,8 @@ TEST_F(MeasureSpeed, the_breakdown_has_the_share_of_each_part) {
     EXPECT_EQ(row["rows"], 1);
     EXPECT_EQ(row["ms"], 2);
     EXPECT_TRUE(row.contains("stolen"));
+    EXPECT_EQ(row["read_gbps"], 21.5);
+    EXPECT_EQ(row["gflops"], 300);
     for (const auto& [part, share] : shares.items()) EXPECT_EQ(row[part], share) << part;
   }
   EXPECT_EQ(table[0]["model"], "demo-target");
