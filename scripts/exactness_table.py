@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-OPTIONS = {"jacobi": " refill=slide", "mcsd": " k_config=auto", "chimera": " drafting=branch"}  # options in -variants.json
+OPTIONS = {"jacobi": " refill=slide", "mcsd": " k_config=2,2,1,1", "chimera": " drafting=branch"}  # options in -variants.json
 
 
 def results(file):

@@ -23,9 +23,9 @@ has_or_skips() {
 # Sets the names of all lossless lanes except SEED: `lanes` (default options), `variants` (with `variant_options`), and for the consistency
 # model `cllm_lanes` and `cllm_variants` (refill=slide), which are empty if it is not bundled.
 lossless_lanes() {
-  lanes=ar,jacobi,lookahead,prompt-lookup,suffix,speculative,mcsd,fastcot
+  lanes=ar,jacobi,lookahead,prompt-lookup,suffix,recycling,speculative,mcsd,fastcot
   variants=jacobi,mcsd
-  variant_options=(--set refill=slide --set k_config=auto)
+  variant_options=(--set refill=slide --set k_config=2,2,1,1)
   if has_or_skips demo-medusa medusa; then lanes+=,medusa; fi
   if has_or_skips demo-chimera chimera; then
     lanes+=,chimera
