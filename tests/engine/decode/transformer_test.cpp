@@ -84,35 +84,62 @@ TEST(Transformer, every_decoder_is_bit_identical_to_plain_decoding) {
   EXPECT_GT(n_accepted, 1000) << "too few accepted guesses for a meaningful test";
 }
 
+/// Compares settings on a quantised model with plain decoding, in every instruction set.
+/// @param n_accepted  accepted guesses are added to it
+/// @param stride      1: all settings; 7: every seventh
+void expect_identical(const ModelFiles& files,
+                      const ModelFiles& draft_files,
+                      const LoadOptions& options,
+                      std::int64_t& n_accepted,
+                      std::size_t stride = 1) {
+  const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3};
+  for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
+    const auto device = kernels::open_cpu(2, *ops);
+    const auto model = Model::load(*device, files, options);
+    const auto draft = Model::load(*device, draft_files, options);
+    ASSERT_EQ(model->cache_type(), options.cache.value_or(options.dtype));
+    const std::vector<Job> jobs = settings(*draft);
+    for (std::size_t i = 0; i < jobs.size(); i += stride) {
+      const Outcome found = run(*model, prompt, jobs[i]), ar = run_ar(*model, prompt, jobs[i]);
+      const std::string what =
+          std::string(ops->name) + " " + files.stored_type + " " + described(jobs[i]);
+      ASSERT_EQ(found.tokens, ar.tokens) << what;
+      ASSERT_EQ(scores_of(found), scores_of(ar)) << what;
+      n_accepted += found.n_accepted;
+    }
+  }
+}
+
 // Matrices of all types with blocks of 32, fused from equal and from different types.
 TEST(Transformer, every_decoder_is_bit_identical_with_quantised_weights) {
   ModelConfig config = tiny_config();
   config.hidden_dim = 64;
   ModelConfig small = config;
   small.n_layers = 1;
-  const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3};
   std::int64_t n_accepted = 0;
   for (const auto& types : {std::vector{GgmlType::Q4_0},
                             {GgmlType::Q8_0},
-                            {GgmlType::Q4_1, GgmlType::Q5_1, GgmlType::IQ4_NL, GgmlType::Q5_0}}) {
-    const ModelFiles files = quantised_model(config, types, 7),
-                     first = quantised_model(small, types, 7);
-    for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
-      const auto device = kernels::open_cpu(2, *ops);
-      const LoadOptions options{.dtype = kernels::DType::F16, .as_stored = true};
-      const auto model = Model::load(*device, files, options);
-      const auto draft = Model::load(*device, first, options);
-      for (const Job& job : settings(*draft)) {
-        const Outcome found = run(*model, prompt, job), ar = run_ar(*model, prompt, job);
-        const std::string what =
-            std::string(ops->name) + " " + files.stored_type + " " + described(job);
-        ASSERT_EQ(found.tokens, ar.tokens) << what;
-        ASSERT_EQ(scores_of(found), scores_of(ar)) << what;
-        n_accepted += found.n_accepted;
-      }
-    }
-  }
+                            {GgmlType::Q4_1, GgmlType::Q5_1, GgmlType::IQ4_NL, GgmlType::Q5_0}})
+    expect_identical(quantised_model(config, types, 7), quantised_model(small, types, 7),
+                     {.dtype = kernels::DType::F16, .as_stored = true}, n_accepted);
   EXPECT_GT(n_accepted, 1000) << "too few accepted guesses for a meaningful test";
+}
+
+// Blocks of 256 weights. The model is larger, so fewer settings run.
+TEST(Transformer, decoders_are_bit_identical_with_blocks_of_256_weights) {
+  ModelConfig config = tiny_config();
+  config.dim = config.hidden_dim = 256;
+  config.n_heads = 8;
+  config.n_kv_heads = 8;
+  config.head_dim = 32;
+  config.max_seq_len = 64;
+  ModelConfig small = config;
+  small.n_layers = 1;
+  std::int64_t n_accepted = 0;
+  for (const auto& types : {std::vector{GgmlType::Q4_K}, {GgmlType::Q6_K, GgmlType::Q5_K}})
+    expect_identical(quantised_model(config, types, 7), quantised_model(small, types, 7),
+                     {.dtype = kernels::DType::F16, .as_stored = true}, n_accepted, 7);
+  EXPECT_GT(n_accepted, 0) << "too few accepted guesses for a meaningful test";
 }
 
 TEST(Transformer, every_decoder_is_bit_identical_with_a_q8_0_cache) {
@@ -121,25 +148,11 @@ TEST(Transformer, every_decoder_is_bit_identical_with_a_q8_0_cache) {
   config.head_dim = 32;
   ModelConfig small = config;
   small.n_layers = 1;
-  const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3};
-  const ModelFiles files = quantised_model(config, {GgmlType::Q4_0}, 7),
-                   first = quantised_model(small, {GgmlType::Q4_0}, 7);
   std::int64_t n_accepted = 0;
-  for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
-    const auto device = kernels::open_cpu(2, *ops);
-    const LoadOptions options{
-        .dtype = kernels::DType::F16, .cache = kernels::DType::Q8_0, .as_stored = true};
-    const auto model = Model::load(*device, files, options);
-    const auto draft = Model::load(*device, first, options);
-    ASSERT_EQ(model->cache_type(), kernels::DType::Q8_0);
-    for (const Job& job : settings(*draft)) {
-      const Outcome found = run(*model, prompt, job), ar = run_ar(*model, prompt, job);
-      const std::string what = std::string(ops->name) + " " + described(job);
-      ASSERT_EQ(found.tokens, ar.tokens) << what;
-      ASSERT_EQ(scores_of(found), scores_of(ar)) << what;
-      n_accepted += found.n_accepted;
-    }
-  }
+  const std::vector types{GgmlType::Q4_0};
+  expect_identical(quantised_model(config, types, 7), quantised_model(small, types, 7),
+                   {.dtype = kernels::DType::F16, .cache = kernels::DType::Q8_0, .as_stored = true},
+                   n_accepted);
   EXPECT_GT(n_accepted, 300) << "too few accepted guesses for a meaningful test";
 }
 
