@@ -35,7 +35,8 @@ std::vector<Job> verified_settings() {
   add("ar", {});
   add("prompt-lookup", {});
   add("recycling", {});
-  add("suffix", {{"factor", "4"}, {"min_p", "0"}});
+  add("suffix", {});
+  add("suffix", {{"n_tokens", "12"}, {"factor", "4"}, {"min_p", "0"}});
   add("lookahead", {{"window", "3"}, {"ngram_size", "4"}, {"n_guesses", "4"}});
   for (const char* merge : {"true", "false"})
     add("lookahead", {{"window", "2"}, {"ngram_size", "4"}, {"bonus", "false"}, {"merge", merge}});
