@@ -119,7 +119,7 @@ struct DraftForward {
 /// A decoder's choice of a step's size (engine/decode/control), with its expected result.
 struct SizeDecision {
   /// In the decoder's unit: tokens of a guess, a block or a window; 0: none, plain decoding. -1: the
-  /// size was given, or a block or window was kept.
+  /// size was given. The steps of one block or window have the same decision.
   int size = -1;
   float tokens = 0;    // expected tokens
   float ms = 0;        // expected time of the step
@@ -130,7 +130,7 @@ struct SizeDecision {
   bool is_chosen() const { return size >= 0 && plain_ms > 0; }
 };
 
-/// Where a decoder that copies found the token of a row (prompt-lookup, suffix).
+/// Where a decoder that copies found the token of a row (prompt-lookup, suffix, lookahead).
 struct GuessSource {
   /// The kind of text that was copied.
   enum class Kind : std::uint8_t {
