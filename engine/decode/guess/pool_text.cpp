@@ -25,7 +25,10 @@ std::shared_ptr<const PoolFile> read_pool_text(const std::string& path, const Mo
 std::shared_ptr<const PoolFile> PoolTexts::of(const std::string& path,
                                               const Model& model,
                                               std::uint32_t id) {
-  if (path.empty()) return nullptr;
+  if (path.empty()) {
+    read_.erase(id);
+    return nullptr;
+  }
   std::error_code ignored;
   const auto time = std::filesystem::last_write_time(path, ignored);
   Read& known = read_[id];
