@@ -17,7 +17,8 @@ class Model;
 /// @throws Error(Usage, BadInput)  if the model has no tokenizer, or as read_text_input()
 std::shared_ptr<const PoolFile> read_pool_text(const std::string& path, const Model& model);
 
-/// The files that a session has read, by model. A file that has changed is read again, and one that is no longer named is dropped.
+/// The files that a session has read, by model. A file that has changed is read again; one that is no longer named is
+/// dropped.
 class PoolTexts {
  public:
   /// The file's text in the model's tokens; null without a path.
