@@ -217,6 +217,25 @@ TEST(Pool, click_shows_the_source_cells_in_trajectory) {
   });
 }
 
+TEST(Selection, a_token_lights_the_row_that_proposed_it) {
+  play("token_lights_row", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live = ui::lane_with(shell.catalog(), "speculative");
+    run_to_the_end(ctx, stage);
+    const auto& tokens = run_of(stage)->tokens;
+    const auto token =
+        std::ranges::find(tokens, engine::TokenStatus::Accepted, &engine::TokenRecord::status);
+    IM_CHECK(token != tokens.end());
+    for (const char* panel : {"Mask###live.mask", "Tree###live.tree"}) {
+      ctx->WindowFocus((std::string("//") + panel).c_str());
+      ctx->Yield(3);
+      IM_CHECK(lit_by(ctx, stage, panel, {1, token->step, -1, -1}).empty());
+      IM_CHECK_GE(lit_by(ctx, stage, panel, {1, token->step, token->pos, -1}).size(),
+                  std::size_t{4});
+    }
+  });
+}
+
 TEST(Trajectory, finished_blocks_fold_to_one_row) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);

@@ -134,6 +134,12 @@ TEST(TokenTree, path_ends_in_last_accepted_or_target_token) {
   EXPECT_EQ(ui::end_of_path(ui::tree_layout(step, 0)).depth, 0) << "the root";
 }
 
+TEST(TokenTree, committed_tokens_belong_to_the_accepted_rows) {
+  const engine::StepRecord step = step_with_tree();  // it commits from position 41 on
+  for (const auto& [position, row] : {std::pair{40, -1}, {41, 1}, {42, 3}, {43, -1}, {44, -1}})
+    EXPECT_EQ(ui::accepted_row_at(step, position), row) << position;
+}
+
 TEST(Mask, row_attends_to_ancestors_and_itself) {
   const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree);
   EXPECT_THAT(mask.sees[0], ElementsAre(0));

@@ -6,10 +6,21 @@
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
+#include "ui/prepare/tokens/token_tree.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
+
+bool lights(const Context& context,
+            const engine::RunRecord& run,
+            const engine::StepRecord& step,
+            int row) {
+  if (context.selection.lights_row(run.id(), step.begun.step, row)) return true;
+  const Place& token = context.selection.shown();
+  return token.run == run.id() && token.step == step.begun.step && token.row < 0 &&
+         token.position >= 0 && accepted_row_at(step, token.position) == row;
+}
 
 void row_cell(Context& context,
               const engine::RunRecord& run,
@@ -43,7 +54,7 @@ void row_cell(Context& context,
   CellFlags flags;
   flags.marks = context.marks();
   flags.dim = mean == Mean::Prefix;
-  flags.lit = context.selection.lights_row(run.id(), place.step, row);
+  flags.lit = lights(context, run, step, row);
   flags.locked = context.selection.locked == place;
   token_cell(ImGui::GetWindowDrawList(), min, max, text, mean, flags);
 }

@@ -12,6 +12,12 @@ namespace ui {
 
 struct Context;
 
+/// Returns true if a row of the step is highlighted: the row itself, or the token that the step committed from it.
+bool lights(const Context& context,
+            const engine::RunRecord& run,
+            const engine::StepRecord& step,
+            int row);
+
 /// Draws the cell at the cursor, `width` pixels wide, and handles hovers and clicks.
 void row_cell(Context& context,
               const engine::RunRecord& run,

@@ -170,7 +170,7 @@ void draw_row(const Context& context,
                     {first + static_cast<float>(other) * s.cell + s.cell / 2 - px(3), y + px(5)},
                     seen ? IM_COL32_WHITE : colour(theme().faint), seen ? "1" : "0");
     }
-  if (context.selection.lights_row(run.id(), step.begun.step, row))
+  if (lights(context, run, step, row))
     list->AddRect({at.x + s.label - px(1), y - px(1)},
                   {first + static_cast<float>(mask.sees.size()) * s.cell, foot + px(1)},
                   colour(theme().light_up), 0, px(1.5f));

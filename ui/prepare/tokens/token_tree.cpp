@@ -129,6 +129,16 @@ const TreeNode& end_of_path(const TreeLayout& layout) {
   return *end;
 }
 
+int accepted_row_at(const engine::StepRecord& step, int position) {
+  int left = position - step.committed.first_pos;  // accepted rows on the path before it
+  const auto n_committed = static_cast<int>(step.committed.tokens.size());
+  if (!step.has_committed || left < 0 || left >= n_committed) return -1;
+  // A parent is before its children, so the path has the order of the rows.
+  for (int row = 0; row < step.drafted.tree.n_rows(); ++row)
+    if (accepted(step, row) && left-- == 0) return row;
+  return -1;
+}
+
 TreeLayout tree_layout(const engine::StepRecord& step, float below) {
   return step.has_drafted ? Maker(step, below).made() : TreeLayout{};
 }

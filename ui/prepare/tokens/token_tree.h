@@ -39,4 +39,7 @@ std::vector<std::string> head_columns(const TreeLayout& layout);
 /// Returns the last accepted proposal, else the bonus token, else the root. The layout must not be empty.
 const TreeNode& end_of_path(const TreeLayout& layout);
 
+/// Returns the accepted row whose token the step committed at a position; -1 if no row proposed that token.
+int accepted_row_at(const engine::StepRecord& step, int position);
+
 }  // namespace ui
