@@ -34,6 +34,7 @@ struct CellFlags {
   bool dim = false;    // the text is grey
   bool quiet = false;  // of an earlier step: the fill is a tint, and the border is a line below
   bool tight = false;  // the box is as wide as the text: no padding, no mark
+  bool elide = false;  // a text that is wider than the box ends in an ellipsis
   Mean origin = Mean::Prefix;      // an accepted token's corner shows how it was proposed
   const Rgb* lens_fill = nullptr;  // the colour of a lens instead of the meaning's fill
   const char* mark = nullptr;      // replaces the meaning's mark

@@ -151,10 +151,17 @@ void token_cell(ImDrawList* list,
   const float mark_width = flags.marks && !flags.tight && *mark
                                ? static_cast<float>(std::strlen(mark)) * px(kMarkSize) * 0.5f
                                : 0;
-  list->PushClipRect(min, {max.x - (padded ? px(2) : 0) - mark_width, max.y}, true);
+  const float end = max.x - (padded ? px(2) : 0) - mark_width;
+  std::string cut;
+  if (flags.elide) {
+    ImGui::PushFont(fonts().mono, kMonoSize);
+    cut = elided(text, end - min.x - pad);
+    ImGui::PopFont();
+  }
+  list->PushClipRect(min, {end, max.y}, true);
   // A filled cell with only spaces would look empty, so it shows an underscore.
   const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
-  const std::string& shown = blank ? kSpaceSign : text;
+  const std::string& shown = blank ? kSpaceSign : flags.elide ? cut : text;
   list->AddText(fonts().mono, size, {min.x + pad, y}, colour(ink), shown.data(),
                 shown.data() + shown.size());
   list->PopClipRect();

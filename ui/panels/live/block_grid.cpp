@@ -1,7 +1,11 @@
 #include "ui/panels/live/block_grid.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include <fmt/format.h>
 
+#include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/trajectory.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
@@ -54,6 +58,7 @@ void grid_cell(const GridCells& cells,
   CellFlags flags;
   flags.marks = cells.marks;
   flags.dim = cell.mean == Mean::Prefix;
+  flags.elide = true;
   if (cells.select) cells.select(row, position, flags);
   const std::string unchanged = fmt::format("?{}", cell.unchanged_for);
   if (cell.mean == Mean::Guess && cell.unchanged_for > 1) flags.mark = unchanged.c_str();
@@ -96,8 +101,24 @@ void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
 
 }  // namespace
 
+float column_width(int n_columns) {
+  constexpr float kLeast = 66, kMost = 120, kBeside = 24;  // padding, mark and gap
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  const float text = ImGui::CalcTextSize("0").x / px(1) * static_cast<float>(n_columns);
+  ImGui::PopFont();
+  float* widest = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("column"), kLeast);
+  *widest = std::clamp(text + kBeside, *widest, kMost);
+  return px(*widest);
+}
+
 float draw_block_grid(const Grid& grid, const GridCells& cells) {
-  const GridSizes s{px(34), px(66), px(22), px(28)};
+  int longest = 0;
+  std::unordered_set<engine::TokenId> tokens;
+  for (const GridRow& row : grid.rows)
+    for (const GridCell& cell : row.cells)
+      if (tokens.insert(cell.token).second)
+        longest = std::max(longest, n_columns(cells.text(cell.token)));
+  const GridSizes s{px(34), column_width(longest), px(22), px(28)};
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowSize().x;
   const ImVec2 number{s.label - px(4), s.row_height};

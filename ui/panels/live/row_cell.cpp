@@ -54,6 +54,7 @@ void row_cell(Context& context,
   CellFlags flags;
   flags.marks = context.marks();
   flags.dim = mean == Mean::Prefix;
+  flags.elide = true;
   flags.lit = lights(context, run, step, row);
   flags.locked = context.selection.locked == place;
   token_cell(ImGui::GetWindowDrawList(), min, max, text, mean, flags);

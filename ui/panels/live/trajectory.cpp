@@ -147,6 +147,10 @@ void draw_window(Context& context,
                  const engine::StepRecord& step,
                  bool selected) {
   const WindowGrid grid = window_grid(step);
+  int longest = 0;
+  for (const engine::TokenId token : step.drafted.tree.token)
+    longest = std::max(longest, n_columns(cell_text(context.timeline, run, token)));
+  const float cell = column_width(longest) - px(3);
   const auto label = [](const std::string& text) {
     to_left_edge();
     small_label(text);
@@ -172,11 +176,11 @@ void draw_window(Context& context,
     for (std::size_t column = 0; column < grid.row_of[level].size(); ++column) {
       const int row = grid.row_of[level][column];
       if (row >= 0)
-        row_cell(context, run, step, row, Mean::Guess, px(64));
+        row_cell(context, run, step, row, Mean::Guess, cell);
       else if (level == 0 && column == 0)  // column 0 begins with the last committed token
-        row_cell(context, run, step, 0, Mean::Prefix, px(64));
+        row_cell(context, run, step, 0, Mean::Prefix, cell);
       else
-        ImGui::Dummy({px(64), px(23)});
+        ImGui::Dummy({cell, px(23)});
       ImGui::SameLine(0, px(3));
     }
     end_row(begin, "level", level);
@@ -185,7 +189,7 @@ void draw_window(Context& context,
   for (std::size_t n = 0; n < grid.candidates.size(); ++n) {
     const ImVec2 begin = begin_row();
     for (const int row : grid.candidates[n]) {
-      row_cell(context, run, step, row, fate_of(step, row), px(64));
+      row_cell(context, run, step, row, fate_of(step, row), cell);
       ImGui::SameLine(0, px(3));
     }
     end_row(begin, "guess", n + 1);

@@ -116,6 +116,7 @@ void bonus_cell(Context& context,
   }
   CellFlags flags;
   flags.marks = context.marks();
+  flags.elide = true;
   flags.lit = context.selection.lights_position(run.id(), place.position);
   flags.locked = context.selection.locked == place;
   token_cell(ImGui::GetWindowDrawList(), min, max, text, Mean::Bonus, flags);
