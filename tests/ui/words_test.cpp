@@ -420,6 +420,17 @@ TEST(Words, long_name_leaves_room_for_the_figure) {
   EXPECT_THAT(stage.said(), testing::ContainsRegex("with a wider[a-z ]*\\.\\.\\. [0-9.]+ tok/s"));
 }
 
+TEST(Words, the_panel_text_names_its_run) {
+  Stage stage;
+  stage.shell.take(streams::race({"ar", "jacobi"}));
+  stage.shell.show(Screen::Live);
+  for (const auto& [run, name] : {std::pair{1, "A AR"}, {2, "B jacobi"}}) {
+    stage.shell.selection().run = static_cast<engine::RunId>(run);
+    stage.settle();
+    EXPECT_THAT(stage.said(), HasSubstr(std::string(name) + " 96 tokens"));
+  }
+}
+
 TEST(Words, a_note_is_marked_in_runs_and_shown_in_the_inspector) {
   Stage stage;
   stage.shell.take(streams::one_run("lookahead"));

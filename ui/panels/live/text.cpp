@@ -2,8 +2,7 @@
 
 #include <array>
 
-#include <fmt/format.h>
-
+#include "engine/base/text.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/settings.h"
 #include "ui/panels/live/right_to_left_words.h"
@@ -41,7 +40,9 @@ void draw_text_head(Context& context) {
   if (!run) return;
   ImGui::SameLine(0, px(14));
   ImGui::AlignTextToFramePadding();
-  words(fmt::format("{} tokens", context.times(*run).sums(context.n_steps(*run)).tokens),
+  words_within(context.name_of(*run), theme().text, px(150));
+  ImGui::SameLine(0, px(10));
+  words(engine::counted(context.times(*run).sums(context.n_steps(*run)).tokens, "token"),
         theme().dim);
   if (!reads_right_to_left(context, *run)) return;
   ImGui::SameLine(0, px(14));
