@@ -49,9 +49,10 @@ TEST_F(Package, has_program_assets_desktop_entries_and_notices) {
   for (const char* file :
        {"bin/decoscope", "share/decoscope/models/demo-target/model.safetensors",
         "share/decoscope/prompts/bundled.jsonl", "share/decoscope/recordings/first_race.pdrun",
-        "share/applications/decoscope.desktop", "share/applications/decoscope-open.desktop",
-        "share/mime/packages/decoscope.xml", "share/icons/hicolor/scalable/apps/decoscope.svg",
-        "share/doc/decoscope/copyright", "share/doc/decoscope/licences/llama.cpp"})
+        "share/decoscope/lessons/2_draft_and_verify.json", "share/applications/decoscope.desktop",
+        "share/applications/decoscope-open.desktop", "share/mime/packages/decoscope.xml",
+        "share/icons/hicolor/scalable/apps/decoscope.svg", "share/doc/decoscope/copyright",
+        "share/doc/decoscope/licences/llama.cpp"})
     EXPECT_TRUE(fs::exists(root() / file)) << file;
 #ifdef DECOSCOPE_WITH_UI
   EXPECT_TRUE(fs::exists(root() / "share/doc/decoscope/licences/dear-imgui"));

@@ -75,6 +75,19 @@ class Camera {
     shell().selection().locked = {.run = run->id(), .step = run->steps.head(step).begun.step};
     ctx_->Yield(3);
   }
+  // Selects the first accepted token of a step of the selected run, and moves the playhead after the step.
+  void select_token(std::size_t step) {
+    go_to_step(step + 1);
+    const engine::RunRecord* run = run_of(stage_);
+    IM_CHECK(run != nullptr && step < run->steps.size());
+    const engine::StepId id = run->steps.head(step).begun.step;
+    for (const engine::TokenRecord& token : run->tokens) {
+      if (token.step != id || token.status != engine::TokenStatus::Accepted) continue;
+      shell().selection().locked = {.run = run->id(), .step = id, .position = token.pos};
+      return ctx_->Yield(3);
+    }
+    ctx_->LogError("no accepted token");
+  }
   void perform(Action action) {
     shell().perform(action);
     ctx_->Yield(3);
@@ -120,10 +133,18 @@ struct Size {
 };
 constexpr Size kOfPanels{1600, 1000}, kOfWindows{1120, 700};
 
+// Returns a catalog with the titles of the decoders in the bundled recordings.
+ui::Catalog catalog_with_titles() {
+  ui::Catalog catalog = streams::catalog();
+  catalog.decoders.push_back({.name = "suffix", .title = "Suffix decoding"});
+  catalog.decoders.push_back({.name = "seed", .title = "SEED"});
+  return catalog;
+}
+
 void film(const char* name,
           const Size& size,
           const std::function<void(ImGuiTestContext*, Camera&, Stage&)>& script,
-          const ui::Catalog& catalog = streams::catalog()) {
+          const ui::Catalog& catalog = catalog_with_titles()) {
   ui::WindowOptions options;
   options.width = size.width, options.height = size.height;
   play(
@@ -143,12 +164,16 @@ TEST(FeaturePictures, windows) {
     ctx->Yield(4);
     camera.select("lookahead");
     camera.take("docking");
+    ctx->MouseMove("**/###marks_text");
+    ctx->Yield(3);
+    camera.take_as_is("tokens");
     camera.shell().show(Screen::Lab);
     ctx->Yield(6);
     camera.take("laboratory");
     camera.open("lessons/6_lookahead.pdrun", Screen::Live);
     camera.select("lookahead");
-    camera.go_to_step(12);
+    ctx->WindowFocus("//Mask###live.mask");
+    camera.select_token(11);
     camera.take("linked");
     const ImGuiWindow* text =
         ImGui::FindWindowByName(ui::window_name(Screen::Live, "text", "").c_str());
@@ -172,7 +197,6 @@ TEST(FeaturePictures, panels) {
     camera.shell().show(Screen::Live);
     ctx->Yield(4);
     camera.select("lookahead");
-    camera.take("tokens", "text");
     camera.take("numbers", "numbers");
     camera.take("agreement", "agreement");
     camera.take("machine", "machine");

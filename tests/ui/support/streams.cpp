@@ -580,7 +580,7 @@ ui::Catalog catalog() {
        {{"window", Type::Int, "5", 1, 64, {}, "Columns of the window (W)."},
         {"ngram_size", Type::Int, "4", 2, 16, {}, "Length of an n-gram (N)."},
         {"n_guesses", Type::Int, "5", 0, 64, {}, "N-grams verified a step (G)."},
-        {"prompt_ngrams",
+        {"prompt_pool",
          Type::Bool,
          "true",
          0,
