@@ -95,6 +95,22 @@ TEST(Text, tokens_are_whole_with_every_lens_and_layout) {
     }
 }
 
+TEST(Text, stroke_of_a_rejected_token_leaves_it_readable) {
+  DrawnWindow window;
+  window.said();
+  std::vector<float> stroke;  // y of its vertices
+  window.gui.said([&] {
+    ImDrawList* list = ImGui::GetBackgroundDrawList();
+    const int before = list->VtxBuffer.Size;
+    ui::token_cell(list, {100, 100}, {130, 124}, "-", ui::Mean::Rejected, {});
+    const ImU32 ink = ui::colour(ui::look(ui::Mean::Rejected).text, ui::kStroke);
+    for (int i = before; i < list->VtxBuffer.Size; ++i)
+      if (list->VtxBuffer[i].col == ink) stroke.push_back(list->VtxBuffer[i].pos.y);
+  });
+  ASSERT_FALSE(stroke.empty());
+  EXPECT_GT(std::ranges::max(stroke) - std::ranges::min(stroke), 10) << "it is slanted";
+}
+
 TEST(Panels, fit_by_recorded_rows_of_any_decoder) {
   const ui::Panel &pool = *ui::panel_named("pool"), &trajectory = *ui::panel_named("trajectory");
   using Kind = engine::RowTag::Kind;

@@ -39,6 +39,8 @@ struct CellFlags {
   const Rgb* lens_fill = nullptr;  // the colour of a lens instead of the meaning's fill
   const char* mark = nullptr;      // replaces the meaning's mark
 };
+/// Opacity of the stroke through a rejected token.
+inline constexpr float kStroke = 0.5f;
 /// Draws a token in the monospaced font, clipped to its box.
 void token_cell(ImDrawList* list,
                 ImVec2 min,

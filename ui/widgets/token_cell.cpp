@@ -158,6 +158,10 @@ void token_cell(ImDrawList* list,
     cut = elided(text, end - min.x - pad);
     ImGui::PopFont();
   }
+  // The stroke is slanted and behind the text, so that "-" and "=" stay readable.
+  if (as.strike)
+    list->AddLine({min.x + px(4), min.y + px(5)}, {end - px(2), max.y - px(5)},
+                  colour(ink, kStroke), px(1.5f));
   list->PushClipRect(min, {end, max.y}, true);
   // A filled cell with only spaces would look empty, so it shows an underscore.
   const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
@@ -168,9 +172,6 @@ void token_cell(ImDrawList* list,
   if (mark_width > 0)
     list->AddText(fonts().mono, px(kMarkSize), {max.x - mark_width - px(3), min.y + px(2)},
                   colour(ink), mark);
-  if (as.strike)
-    list->AddLine({min.x + pad, (min.y + max.y) / 2},
-                  {max.x - mark_width - px(4), (min.y + max.y) / 2}, colour(ink), px(1.5f));
   if (flags.diverged) {
     wavy_line(list, {min.x, max.y - px(2)}, max.x, colour(theme().bad));
     list->AddText(fonts().mono, px(kMarkSize), {max.x - px(6), min.y}, colour(theme().bad), "!");
