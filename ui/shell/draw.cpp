@@ -111,6 +111,15 @@ bool is_narrow() {
   return bar_is_below(kNarrowBar);
 }
 
+// Returns the number of parameters of a model and its scale: "86.5 M at 4x2".
+std::string size_words(const engine::ModelLoaded& model) {
+  const std::string size =
+      model.n_params >= 1'000'000
+          ? fmt::format("{} M", short_number(static_cast<double>(model.n_params) / 1e6))
+          : with_commas(model.n_params);
+  return model.scale == "1x1" || model.scale.empty() ? size : size + " at " + model.scale;
+}
+
 // Moves the tabs that Dear ImGui scrolls into view to their end at once.
 void stop_gliding_tabs() {
   for (const ImGuiStoragePair& one : ImGui::GetCurrentContext()->DockContext.Nodes.Data) {
@@ -324,8 +333,8 @@ void Shell::draw_screen_choice() {
 void Shell::draw_model_chip(Context& c) {
   const engine::RunRecord* run = c.run();
   const engine::ModelLoaded* model = run ? c.timeline.model(run->started.model) : nullptr;
-  // Without the whole name here, the status bar has it.
-  chip_names_model_ = false;
+  // Without the whole name and the size here, the status bar has them.
+  chip_has_model_ = false;
   if (!model || is_narrow()) return;
   ImGui::SameLine(0, px(12));
   ImGui::BeginGroup();
@@ -335,18 +344,13 @@ void Shell::draw_model_chip(Context& c) {
       frame_area().max.x - bar_end_ - px(28) - controls_width_ - ImGui::GetCursorScreenPos().x;
   const std::string shown = elided(model->name, std::max(px(60), room));
   words(shown, theme().bright);
-  chip_names_model_ = shown == model->name;
   ImGui::PopFont();
-  const std::string size =
-      model->n_params >= 1'000'000
-          ? fmt::format("{} M", short_number(static_cast<double>(model->n_params) / 1e6))
-          : with_commas(model->n_params);
-  const std::string how =
-      fmt::format("{}{}, {}, {} {} threads", size,
-                  model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,
-                  model->dtype, model->device, model->n_threads);
+  const std::string how = fmt::format("{}, {}, {} {} threads", size_words(*model), model->dtype,
+                                      model->device, model->n_threads);
   // A narrow window omits these words to leave room for the state; the tooltip always has them.
-  if (frame_area().wide() > px(1480)) {
+  const bool has_room = frame_area().wide() > px(1480);
+  chip_has_model_ = has_room && shown == model->name;
+  if (has_room) {
     ImGui::SameLine(0, px(6));
     words(how, theme().dim);
   }
@@ -527,8 +531,8 @@ void Shell::draw_status_bar(Context& c) {
       screen_ == Screen::Live || screen_ == Screen::Compare || screen_ == Screen::Lab;
   const engine::RunRecord* selected = c.run();
   const engine::ModelLoaded* model = selected ? c.timeline.model(selected->started.model) : nullptr;
-  if (model && has_chip && !chip_names_model_)
-    facts.model = fmt::format("{}, {}", model->name, model->dtype);
+  if (model && has_chip && !chip_has_model_)
+    facts.model = fmt::format("{}, {}, {}", model->name, model->dtype, size_words(*model));
   facts.running = is_going(live);
   if (!facts.running)
     facts.paused = requested_since_ >= 0 && awaits_run_ ? requested_held_ : form_.start_held;

@@ -474,7 +474,7 @@ class Shell {
   bool preset_changed_ = false;  // the layouts of Live and Compare must be built again
   std::pair<Screen, Room> laid_out_{Screen::Welcome,
                                     Room::Small};  // for which the layout was checked last
-  bool chip_names_model_ = false;                  // the top bar has the whole name of the model
+  bool chip_has_model_ = false;                    // the top bar has the model's name and size
   float bar_end_ = 240;                            // width of the buttons at the end of the top bar
   float controls_width_ = 300;                     // of Run to Stop in the top bar
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;

@@ -379,13 +379,14 @@ TEST(Room, controls_of_the_playhead_have_fixed_places) {
   }
 }
 
-TEST(Room, the_model_has_its_whole_name_in_one_of_the_bars) {
+TEST(Room, one_of_the_bars_has_name_and_size_of_the_model) {
   const std::string name = "A-Language-Model-135M-Instruct.Q4_1";
   for (const Size& size : kSizes) {
     for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Lab}) {
       SCOPED_TRACE(testing::Message() << size << ", " << ui::screen_name(screen));
       Window window(size, screen);
-      EXPECT_THAT(window.said(), testing::HasSubstr(name));
+      EXPECT_THAT(window.said(),
+                  testing::AllOf(testing::HasSubstr(name), testing::HasSubstr("88.0 M at 4x2")));
     }
   }
   // A wide top bar has the name, so the status bar does not repeat it; a narrow one has none.
