@@ -184,6 +184,19 @@ TEST(Panels, pool_lists_the_successors_of_each_steps_token) {
   EXPECT_THAT(gui.said(shell), HasSubstr("successors of the last token"));
 }
 
+TEST(Panels, pool_lists_a_copied_space_as_a_sign) {
+  std::vector<engine::Event> events = streams::one_run("prompt-lookup", 300);
+  for (engine::Event& event : events)
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event))
+      for (std::string& piece : model->pieces) piece = " ";
+  DrawnWindow window;
+  window.shell.take(std::move(events));
+  window.shell.show(ui::Screen::Live);
+  window.said();
+  ImGui::SetWindowFocus("Pool###live.pool");
+  EXPECT_THAT(window.said(), testing::ContainsRegex(" _+ (copied|step)"));
+}
+
 TEST(Panels, draw_an_empty_stream) {
   draw_everything({});
 }

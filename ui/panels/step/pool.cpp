@@ -90,6 +90,12 @@ std::string text_of(const Context& context,
   return text;
 }
 
+// Returns a text for a list, in which a text of only spaces would look empty.
+std::string listed(std::string text) {
+  if (text.find_first_not_of(' ') == std::string::npos) std::ranges::replace(text, ' ', '_');
+  return text;
+}
+
 // Returns the result of a candidate at this step.
 std::string result_words(const engine::StepRecord& step, const PoolCandidate& candidate) {
   if (candidate.rows.empty()) return "not evaluated";
@@ -104,7 +110,8 @@ void candidate_row(Context& context,
                    const PoolCandidate& candidate) {
   ImGui::AlignTextToFramePadding();
   ImGui::PushFont(fonts().mono, kMonoSize);
-  words_within(cell_text(context.timeline, run, candidate.ngram.first), theme().dim, px(70));
+  words_within(listed(cell_text(context.timeline, run, candidate.ngram.first)), theme().dim,
+               px(70));
   ImGui::PopFont();
   ImGui::SameLine(px(84));
   for (const int row : candidate.rows) {
@@ -167,7 +174,7 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::TableNextColumn();
   ImGui::PushID(index);
   ImGui::PushFont(fonts().mono, kMonoSize);
-  const std::string text = text_of(context, run, entry.ngram);
+  const std::string text = listed(text_of(context, run, entry.ngram));
   if (ImGui::Selectable(
           (text + "###ngram").c_str(), context.selection.lights_step(run.id(), entry.ngram.born),
           ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
@@ -282,7 +289,7 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
   ImGui::PushID(index);
   const Place place{run.id(), found.step, -1, -1};
   ImGui::PushFont(fonts().mono, kMonoSize);
-  if (ImGui::Selectable((found.text + "###found").c_str(),
+  if (ImGui::Selectable((listed(found.text) + "###found").c_str(),
                         context.selection.lights_step(run.id(), found.step),
                         ImGuiSelectableFlags_SpanAllColumns))
     context.click(place);
