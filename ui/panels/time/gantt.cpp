@@ -268,7 +268,7 @@ void draw_gantt(Context& context) {
              [&](double a, double b) { return range_words(context, p, a, b); });
   draw_marks(context, p, at.y + px(kOverviewHeight + 3), bottom);
   draw_cut(context, p, top, bottom);
-  draw_playhead(p, playhead, at.y + px(kOverviewHeight + kRulerHeight - 6), bottom);
+  draw_playhead(p, playhead, at.y + px(kOverviewHeight + kRulerHeight - 2), bottom);
 }
 
 void draw_gantt_head(Context& context) {

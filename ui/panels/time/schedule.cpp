@@ -606,7 +606,7 @@ void draw_picture(Context& context, const Shown& shown) {
   draw_lines(context, shown, lines, p);
   draw_range(range, p, top, bottom, [&](double a, double b) { return range_words(lanes, a, b); });
   if (!shown.simulated)
-    draw_playhead_of(context, p, at.y + px(kOverviewHeight + kRulerHeight - 6), bottom);
+    draw_playhead_of(context, p, at.y + px(kOverviewHeight + kRulerHeight - 2), bottom);
   ImGui::SetCursorScreenPos({at.x, bottom + px(6)});
   schedule_legend();
 }
