@@ -278,6 +278,7 @@ void prompt_card(Context& context, const std::vector<const engine::RunRecord*>& 
     words(run.started.prompt, theme().text);
     ImGui::PopClipRect();
     ImGui::PopTextWrapPos();
+    if (ImGui::IsItemHovered()) tooltip(run.started.prompt);  // which may have more lines
     ImGui::PopFont();
     ImGui::SetCursorPos({left, at.y - ImGui::GetStyle().FramePadding.y});
     ImGui::Dummy({0, 0});
