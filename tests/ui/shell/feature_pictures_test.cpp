@@ -92,6 +92,13 @@ class Camera {
     shell().perform(action);
     ctx_->Yield(3);
   }
+  // Chooses an entry of the palette.
+  void choose(const char* entry) {
+    perform(Action::Palette);
+    ctx_->KeyChars(entry);
+    key(ImGuiKey_Enter);
+    ctx_->Yield(6);
+  }
   void key(ImGuiKeyChord chord) {
     ctx_->KeyPress(chord);
     ctx_->Yield(3);
@@ -163,7 +170,9 @@ TEST(FeaturePictures, windows) {
     camera.shell().show(Screen::Live);
     ctx->Yield(4);
     camera.select("lookahead");
+    camera.choose("layout: watching");
     camera.take("docking");
+    camera.choose("layout: standard");
     ctx->MouseMove("**/###marks_text");
     ctx->Yield(3);
     camera.take_as_is("tokens");
