@@ -225,7 +225,7 @@ TEST(Training, folder_opens_on_the_training_screen) {
                           HasSubstr("tokens per step, block 3.2"), HasSubstr("last report ")));
   EXPECT_THAT(said, AllOf(HasSubstr("probe 4 of 4, step 300"), HasSubstr("USER: How many?"),
                           HasSubstr("Anna has 14."), HasSubstr("block 1"),
-                          HasSubstr("1 iterations to its fixed point")));
+                          HasSubstr("1 iteration to its fixed point")));
   EXPECT_THAT(said, HasSubstr("30 reports")) << "the status bar";
   EXPECT_EQ(window.shell.settings().last_training, folder.path());
 }

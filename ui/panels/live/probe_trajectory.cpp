@@ -136,8 +136,8 @@ void blocks_part(Context& context, const engine::ProbeTrajectory& probe) {
   for (std::size_t b = 0; b < probe.blocks.size(); ++b) {
     const auto& states = probe.blocks[b];
     ImGui::Dummy({1, px(3)});
-    small_label(fmt::format("block {} \xC2\xB7 {} iterations to its fixed point", b + 1,
-                            states.size() - 1));
+    small_label(fmt::format("block {} \xC2\xB7 {} to its fixed point", b + 1,
+                            engine::counted(std::ssize(states) - 1, "iteration")));
     ImGui::PushID(static_cast<int>(b));
     cells.where = [first](const GridRow& row, int position) {
       return fmt::format("iteration {} \xC2\xB7 token {} of the answer", row.iteration,

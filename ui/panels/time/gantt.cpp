@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/text.h"
 #include "engine/event/timeline/lod.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/notes.h"
@@ -175,8 +176,8 @@ std::string range_words(Context& context, const Picture& p, double a, double b) 
   const engine::RunRecord* run = context.run() ? context.run() : gantt::lead(context);
   if (!run) return length_words(p.view.clock, b - a);
   const StepSums d = sums_between(context.times(*run), p.view, a, b);
-  return fmt::format("{}: {} tokens, {} rejected, waste {}", length_words(p.view.clock, b - a),
-                     d.tokens, d.rejected, short_time(d.waste));
+  return fmt::format("{}: {}, {} rejected, waste {}", length_words(p.view.clock, b - a),
+                     engine::counted(d.tokens, "token"), d.rejected, short_time(d.waste));
 }
 
 // Draws the marks of the runs shown in the ruler: a filled flag, with its number if a key jumps to it, or a hollow flag for the temporary mark.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/text.h"
 #include "engine/event/timeline/schedule_turns.h"
 #include "ui/files/notes.h"
 #include "ui/panels/time/gantt_picture.h"
@@ -124,9 +125,9 @@ std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
   if (!is_marks(row.key.kind))
     text += fmt::format(" \xC2\xB7 {} of {}", short_time(own * share_of(s, row.key.kind)),
                         short_time(own));
-  text += fmt::format("\n{} rows, {} proposed, {} accepted, {} rejected", s.n_rows, s.n_proposed,
-                      s.n_accepted, s.n_rejected);
-  text += fmt::format("\n+{} tokens", s.n_tokens);
+  text += fmt::format("\n{}, {} proposed, {} accepted, {} rejected",
+                      engine::counted(s.n_rows, "row"), s.n_proposed, s.n_accepted, s.n_rejected);
+  text += "\n+" + engine::counted(s.n_tokens, "token");
   if (s.wasted > 0)
     text += fmt::format(" \xC2\xB7 {} of the rows without a committed token", percent(s.wasted));
   if (row.key.kind != LaneKind::Propose) return text;
