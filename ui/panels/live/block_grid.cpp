@@ -101,10 +101,10 @@ void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
 
 }  // namespace
 
-float column_width(int n_columns) {
+float column_width(int n) {
   constexpr float kLeast = 66, kMost = 120, kBeside = 24;  // padding, mark and gap
   ImGui::PushFont(fonts().mono, kMonoSize);
-  const float text = ImGui::CalcTextSize("0").x / px(1) * static_cast<float>(n_columns);
+  const float text = ImGui::CalcTextSize("0").x / px(1) * static_cast<float>(n);
   ImGui::PopFont();
   float* widest = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("column"), kLeast);
   *widest = std::clamp(text + kBeside, *widest, kMost);

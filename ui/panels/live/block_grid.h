@@ -34,9 +34,9 @@ struct GridCells {
   bool marks = true;
 };
 
-/// Returns the width of the columns of a grid, in px, so that a text of `n_columns` characters is whole up to a limit. It never decreases in a
+/// Returns the width of the columns of a grid, in px, so that a text of `n` characters is whole up to a limit. It never decreases in a
 /// window, so that the columns do not move back and forth from step to step.
-float column_width(int n_columns);
+float column_width(int n);
 
 /// Draws the grid at the cursor and moves the cursor below it. The numbers of the iterations stay at the left edge when the grid is scrolled.
 /// @return  screen x after the tokens that the last row has proved final
