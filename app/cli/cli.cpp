@@ -55,6 +55,11 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
                  "formats are those of `decoscope trace convert`")
       ->type_name("FILE")
       ->excludes("--screenshot");
+  app.add_flag(
+         "--with-prompt", o.export_prompt,
+         "with --export to a trace, page or report: include the text of the prompts; everyone "
+         "who gets the file can read them")
+      ->needs("--export");
   CLI::Option* describe =
       app.add_option("--describe", o.describe,
                      "print a recording as text and exit, without a window; screen readers can "
@@ -82,6 +87,7 @@ int without_subcommand(const WindowCommandOptions& o) {
     options.what = "convert";
     options.path = o.open;
     options.out = o.export_to;
+    options.with_prompt = o.export_prompt;
     return trace(options);
   }
   if (o.model.scale != "auto") engine::scale_from(o.model.scale);

@@ -264,6 +264,7 @@ struct WindowCommandOptions {
   bool start = false;               // start the comparison as soon as the window is open
   std::string describe;   // recording to describe on standard output, without a window; empty: none
   std::string export_to;  // file to convert the recording of `open` to, without a window
+  bool export_prompt = false;  // --with-prompt: with the prompts
 };
 
 // Each function runs the subcommand of its name.

@@ -441,6 +441,9 @@ TEST(CommandLine, exports_and_descriptions_need_no_window) {
   EXPECT_EQ(trace_options->what, "convert");
   EXPECT_EQ(trace_options->path, "a.pdrun");
   EXPECT_EQ(trace_options->out, "b.md");
+  EXPECT_FALSE(trace_options->with_prompt);
+  parse({"--open", "a.pdrun", "--export", "b.md", "--with-prompt"});
+  EXPECT_TRUE(trace_options->with_prompt);
   try {
     parse({"--export", "b.md"});
     ADD_FAILURE() << "exported nothing";
@@ -452,7 +455,8 @@ TEST(CommandLine, exports_and_descriptions_need_no_window) {
       {"--describe", "a.pdrun", "--open", "b.pdrun"},
       {"--describe", "a.pdrun", "--start"},
       {"--describe", "a.pdrun", "--export", "b.md"},
-      {"--open", "a.pdrun", "--export", "b.md", "--screenshot", "b.png"}};
+      {"--open", "a.pdrun", "--export", "b.md", "--screenshot", "b.png"},
+      {"--open", "a.pdrun", "--with-prompt"}};
   for (const std::vector<std::string>& words : refused)
     EXPECT_THROW(parse(words), kernels::Error) << words[2];
 }

@@ -212,6 +212,9 @@ TEST_F(CliModel, export_writes_the_file_of_trace_convert) {
     const Outcome with = run("trace convert --with-prompt " + recording + " " + converted);
     EXPECT_NE(with.err.find("contains the text of the prompts"), std::string::npos) << with.err;
     EXPECT_NE(read_file(folder + "/c-2" + ending).find("Anna has"), std::string::npos);
+    const Outcome asked = run("--open " + recording + " --with-prompt --export " + exported);
+    EXPECT_NE(asked.err.find("contains the text of the prompts"), std::string::npos) << asked.err;
+    EXPECT_EQ(read_file(folder + "/b-2" + ending), read_file(folder + "/c-2" + ending));
   }
   const Outcome page = run("trace convert --page-mb 1 " + recording + " " + folder + "/small.html");
   EXPECT_EQ(page.code, 0) << page.err;
@@ -221,6 +224,9 @@ TEST_F(CliModel, export_writes_the_file_of_trace_convert) {
   EXPECT_EQ(lines(alone.err), 1) << alone.err;
   EXPECT_NE(alone.err.find("--open"), std::string::npos) << alone.err;
   EXPECT_EQ(run("--open " + recording + " --export " + folder + "/d.xyz").code, 2);
+  for (const char* without : {"d.csv", "d.pdrun", "d.gif"})
+    EXPECT_EQ(run("--open " + recording + " --with-prompt --export " + folder + "/" + without).code,
+              2);
 }
 
 }  // namespace
