@@ -14,6 +14,7 @@
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/settings/layout_presets.h"
+#include "ui/settings/recorded_layout.h"
 #include "ui/shell/layout.h"
 
 namespace {
@@ -60,6 +61,22 @@ TEST(Notes, lines_of_a_newer_program_are_kept) {
   EXPECT_TRUE(from_text("decoscope notes 2\ncolumns = wide\n\nrun 1 = a\n", read, why)) << why;
   EXPECT_EQ(read.run_names, (std::map<engine::RunId, std::string>{{1, "a"}}));
   EXPECT_THAT(to_text(read), HasSubstr("\ncolumns = wide\n"));
+}
+
+TEST(Notes, places_of_panels_keep_their_lines) {
+  Notes notes, read;
+  std::string why;
+  notes.view.panels = "version=8\n    DockNode  ID=0x00000001\n";
+  EXPECT_FALSE(notes.empty());
+  EXPECT_TRUE(from_text(to_text(notes), read, why)) << why;
+  EXPECT_EQ(read, notes);
+  const std::string line = "panels = " + std::string(1000, 'x') + "\n";
+  std::string longer = "decoscope notes 1\n";
+  while (longer.size() < 3 * ui::kMaxRecordedLayout) longer += line;
+  Notes bounded;
+  EXPECT_TRUE(from_text(longer, bounded, why)) << why;
+  EXPECT_THAT(ui::why_not_layout(bounded.view.panels), HasSubstr("more than 65536 bytes"));
+  EXPECT_LT(bounded.view.panels.size(), ui::kMaxRecordedLayout + 2000);
 }
 
 TEST(Notes, unreadable_notes_are_set_aside) {
@@ -315,6 +332,103 @@ void move_a_panel(Stage& stage) {
                                node_of("text"));
   stage.frames();
   ASSERT_EQ(node_of("numbers"), node_of("text"));
+}
+
+// Saves a session in which the user dragged a panel to another place.
+void save_moved(const std::string& recording) {
+  Stage stage;
+  stage.shell.take(streams::one_run("lookahead"));
+  stage.shell.show(ui::Screen::Live);
+  stage.frames();
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMousePosEvent(3, 3);
+  io.AddMouseButtonEvent(0, true);
+  stage.frames();
+  move_a_panel(stage);
+  io.AddMouseButtonEvent(0, false);
+  stage.frames();
+  stage.save(recording);
+}
+
+TEST(Notes, panels_moved_by_hand_are_restored_and_undone) {
+  const Folder folder;
+  const std::string recording = folder / "mine.pdrun";
+  save_moved(recording);
+  EXPECT_THAT(read_file(ui::notes_path(recording)),
+              HasSubstr("\npanels = [Window][###live.numbers]\n"));
+  const auto open = [&](Stage& stage) {
+    stage.shell.show(ui::Screen::Live);
+    stage.frames();
+    EXPECT_NE(node_of("numbers"), node_of("text"));
+    stage.open(recording);
+  };
+  {
+    Stage stage(folder / "");
+    open(stage);
+    EXPECT_THAT(stage.shell.message(),
+                HasSubstr("places of panels were saved with this recording. Ctrl+Z undoes it."));
+    EXPECT_EQ(node_of("numbers"), node_of("text"));
+  }
+  EXPECT_EQ(ui::load_settings(folder / "").layout, "");
+  {
+    Stage stage;
+    open(stage);
+    EXPECT_EQ(node_of("numbers"), node_of("text")) << "nothing was changed";
+    stage.shell.perform(ui::Action::Undo);
+    stage.frames();
+    EXPECT_NE(node_of("numbers"), node_of("text"));
+    stage.shell.perform(ui::Action::Redo);
+    stage.frames();
+    EXPECT_EQ(node_of("numbers"), node_of("text"));
+    stage.shell.perform(ui::Action::Undo);
+    stage.frames();
+  }
+  Stage stage;
+  open(stage);
+  EXPECT_NE(node_of("numbers"), node_of("text")) << "as it was left";
+}
+
+TEST(Notes, moved_panels_of_a_recording_end_with_it) {
+  const Folder folder;
+  const std::string with = folder / "with.pdrun", without = folder / "without.pdrun";
+  save_moved(with);
+  save_plain(without);
+  Stage stage;
+  stage.shell.show(ui::Screen::Live);
+  stage.frames();
+  stage.open(with);
+  EXPECT_EQ(node_of("numbers"), node_of("text"));
+  stage.open(without);
+  EXPECT_NE(node_of("numbers"), node_of("text"));
+  EXPECT_FALSE(fs::exists(ui::notes_path(without)));
+  stage.open(with);
+  ui::load_layout(stage.shell.layout_to_save());
+  EXPECT_NE(node_of("numbers"), node_of("text")) << "layout.ini keeps the user's own";
+  // A preset that the user chooses replaces the moved panels of the recording.
+  stage.shell.use_layout(ui::preset_named("standard"));
+  stage.open(without);
+  EXPECT_THAT(read_file(ui::notes_path(with)), testing::Not(HasSubstr("\npanels = ")));
+  EXPECT_THAT(read_file(ui::notes_path(with)), HasSubstr("\nlayout = standard\n"));
+}
+
+TEST(Notes, damaged_places_of_panels_are_ignored) {
+  const Folder folder;
+  const std::string recording = folder / "mine.pdrun", path = ui::notes_path(recording);
+  save_moved(recording);
+  std::string notes = read_file(path);
+  const std::size_t at = notes.find(" Split=");
+  ASSERT_NE(at, std::string::npos);
+  notes.erase(at, std::string_view(" Split=X").size());
+  write_file(path, notes + "layout = watching\nrun 1 = a name\n");
+  Stage stage;
+  stage.shell.show(ui::Screen::Live);
+  stage.frames();
+  stage.open(recording);
+  EXPECT_THAT(stage.shell.message(),
+              HasSubstr("The saved places of panels cannot be used: a line is damaged: "));
+  EXPECT_THAT(stage.shell.message(), HasSubstr("The layout Watching was saved"));
+  EXPECT_EQ(node_of("numbers"), node_of("trajectory"));
+  EXPECT_EQ(stage.shell.notes().run_names[1], "a name");
 }
 
 TEST(Notes, the_layout_of_a_recording_is_restored_and_undone) {

@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxName = 80;
 constexpr double kMaxTime = 1e18;  // ns; 32 years
-constexpr std::string_view kLens = "lens = ", kLayout = "layout = ", kRange = "range";
+constexpr std::string_view kLens = "lens = ", kLayout = "layout = ", kPanels = "panels = ",
+                           kRange = "range";
 // The names of the clocks, in the order of ClockKind.
 constexpr std::array<std::string_view, kClocks> kClockNames{"wall", "compute", "steps", "positions",
                                                             "normalised"};
@@ -175,6 +176,12 @@ bool take_line(std::string_view line, Notes& notes) {
     notes.view.layout = one_line(line.substr(kLayout.size()));
     return true;
   }
+  if (line.starts_with(kPanels)) {
+    std::string& panels = notes.view.panels;
+    // One byte too many is enough for why_not_layout().
+    if (panels.size() <= kMaxRecordedLayout) panels.append(line.substr(kPanels.size())) += '\n';
+    return true;
+  }
   if (line.starts_with("range = ") || line.starts_with("range of "))
     return take_range(line.substr(kRange.size()), notes);
   if (line.empty() || take_lane_line(line, notes)) return true;
@@ -223,6 +230,8 @@ std::string to_text(const Notes& notes) {
   if (const auto& lens = notes.view.lens)
     text += fmt::format("{}{}\n", kLens, kLensNames[static_cast<std::size_t>(*lens)]);
   if (!notes.view.layout.empty()) text += fmt::format("{}{}\n", kLayout, notes.view.layout);
+  std::istringstream panels(notes.view.panels);
+  for (std::string line; std::getline(panels, line);) text += fmt::format("{}{}\n", kPanels, line);
   for (const MeasuredRange& range : notes.view.ranges) {
     const std::string owner = range.run != 0    ? fmt::format(" of run {}", range.run)
                               : range.race != 0 ? fmt::format(" of race {}", range.race)

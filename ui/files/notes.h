@@ -8,6 +8,7 @@
 //   collapsed lanes = A target, B pool hit
 //   lens = probability
 //   layout = timeline
+//   panels = [Window][###live.text]
 //   range of run 2 = compute, 125000000 to 250000000
 //   range of race 1 = compute, 0 to 250000000
 #pragma once
@@ -60,10 +61,14 @@ struct MeasuredRange {
   bool operator==(const MeasuredRange&) const = default;
 };
 
+/// The size of the largest recorded_layout() that is used, bytes; some 10 KB are usual.
+inline constexpr std::size_t kMaxRecordedLayout = 64u << 10;
+
 /// What the panels showed when the document was left. It is not a part of undo.
 struct NotedView {
   std::optional<Lens> lens;  // nullopt: the user has not chosen one
   std::string layout;        // word of the layout preset; empty: the user has not chosen one
+  std::string panels;        // recorded_layout(); empty: the user has not moved any
   std::vector<MeasuredRange> ranges;  // all on one clock, at most one of a run or a race
   bool operator==(const NotedView&) const = default;
 };

@@ -13,10 +13,14 @@ namespace ui {
 
 /// What undo restores.
 struct Arrangement {
-  std::string settings;  // to_text(chosen_part())
-  Notes notes;           // without temporary marks
-  std::string layout;    // layout_text(); empty: not changed so far
-  bool operator==(const Arrangement&) const = default;
+  std::string settings;         // to_text(chosen_part())
+  Notes notes;                  // without temporary marks
+  std::string layout;           // layout_text(); empty: not changed so far
+  bool is_of_document = false;  // the layout is that of the document, and not the user's own
+  /// Compares what the user sees.
+  bool operator==(const Arrangement& other) const {
+    return settings == other.settings && notes == other.notes && layout == other.layout;
+  }
 };
 
 /// Returns the parts that differ, in words: "settings and layout".

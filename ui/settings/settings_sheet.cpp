@@ -10,6 +10,7 @@
 #include "ui/files/files.h"
 #include "ui/prepare/figure.h"
 #include "ui/settings/layout_presets.h"
+#include "ui/settings/recorded_layout.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/font_file.h"
@@ -200,6 +201,8 @@ void Shell::use_layout(const LayoutPreset& preset) {
   watch_layout();
   settings_.layout = preset.word;
   preset_changed_ = preset_pressed_ = true;
+  layout_is_of_document_ = false;
+  layout_change_ = LayoutChange::Preset;
 }
 
 // Adds the change of the layout that follows to the history.
@@ -226,14 +229,19 @@ void Shell::follow_arrangement() {
   std::string layout = history_.now() ? history_.now()->layout : "";
   if (std::exchange(layout_settles_, 0) == 1 && !layout_pressed_.empty()) {
     const std::string now = layout_text();
-    const bool by_user = std::exchange(preset_pressed_, false) || docked_pressed_ == docked_;
+    const bool by_preset = std::exchange(preset_pressed_, false);
+    const bool by_user = by_preset || docked_pressed_ == docked_;
     if (by_user && !is_same_layout(layout_pressed_, now)) {
       history_.know_layout(layout_pressed_);
       layout = now;
+      // Columns of tables belong to the layout too, but not to that of a document.
+      if (!by_preset && !is_same_layout(recorded_layout(layout_pressed_), recorded_layout(now)))
+        layout_change_ = LayoutChange::Moved;
     }
     layout_pressed_.clear();
   }
-  history_.take({to_text(chosen_part(settings_)), notes_to_save(), std::move(layout)});
+  history_.take({to_text(chosen_part(settings_)), notes_to_save(), std::move(layout),
+                 shows_layout_of_document()});
 }
 
 void Shell::go_through_history(bool back) {
@@ -254,7 +262,11 @@ void Shell::go_through_history(bool back) {
   std::erase_if(passing, [](const Bookmark& b) { return b.kind != Bookmark::Kind::Passing; });
   notes_ = wanted->notes;
   notes_.bookmarks.insert(notes_.bookmarks.end(), passing.begin(), passing.end());
-  if (wanted->layout != before.layout && !wanted->layout.empty()) layout_to_load_ = wanted->layout;
+  layout_is_of_document_ = wanted->is_of_document;
+  if (wanted->layout != before.layout && !wanted->layout.empty()) {
+    layout_to_load_ = wanted->layout;
+    layout_change_ = LayoutChange::Moved;
+  }
   keys_ = bound_keys(settings_.keys);
   font_typed_.reset();
   font_refused_ = why_not_font(settings_.text_font);

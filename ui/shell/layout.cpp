@@ -19,8 +19,6 @@
 namespace ui {
 namespace {
 
-// Version of saved layouts. Increase it when the panels of a screen change.
-constexpr int kLayoutVersion = 8;
 // Heights at 100 %, px: the timelines of four lanes with the table beside them; lanes with four lines of text; a text panel with four lines.
 constexpr float kBelowLanes = 380, kLanes = 372, kText = 186;
 // The least height of Runs at 100 %, px: its search, the table's head and two rows.

@@ -16,6 +16,7 @@
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/settings/layout_presets.h"
+#include "ui/settings/recorded_layout.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
 
@@ -167,8 +168,15 @@ NotedView Shell::view_to_save() {
   NotedView view{.ranges = ranges_to_restore_};
   const Lens lens = state<TextView>().lens;
   if (lens != Lens::TokenStatus || notes_kept_.view.lens) view.lens = lens;
+  const NotedView& kept = notes_kept_.view;
   view.layout = preset_named(settings_.layout).word;
-  if (view.layout == layout_at_begin_) view.layout = notes_kept_.view.layout;
+  const bool has_other_panels = layout_change_ == LayoutChange::Preset && !kept.panels.empty();
+  if (layout_change_ == LayoutChange::Moved) {
+    view.panels = recorded_layout(layout_shown());
+  } else if (view.layout == layout_at_begin_ && !has_other_panels) {
+    view.layout = kept.layout;
+    view.panels = kept.panels;
+  }
   const TimelineView& timeline = state<TimelineView>();
   const auto measured = timeline.measured();
   if (!measured.empty()) view.ranges.clear();
@@ -212,11 +220,6 @@ void Shell::adopt_notes() {
   adopt_layout();
 }
 
-// Returns true while the panels are arranged as the document shown wants it, and not as the user chose.
-bool Shell::shows_layout_of_document() const {
-  return own_layout_ && preset_named(settings_.layout).word == layout_at_begin_;
-}
-
 // Arranges the panels as the notes of the document say, until another document is shown or the user chooses another layout. Then the user's
 // own layout returns.
 void Shell::adopt_layout() {
@@ -225,24 +228,50 @@ void Shell::adopt_layout() {
     layout_to_load_ = own_layout_->panels;
   }
   own_layout_.reset();
-  const std::string& wanted = notes_kept_.view.layout;
-  const LayoutPreset& preset = preset_named(wanted);
+  layout_is_of_document_ = false;
+  layout_change_ = LayoutChange::None;
+  layout_pressed_.clear();  // that of another document
+  preset_pressed_ = false;
   layout_at_begin_ = preset_named(settings_.layout).word;
-  if (wanted != preset.word || wanted == layout_at_begin_) return;
-  own_layout_ = {settings_.layout, layout_to_save()};
-  layout_to_load_.clear();
+  const NotedView& wanted = notes_kept_.view;
+  const LayoutPreset& preset = preset_named(wanted.layout);
+  const bool is_other_preset = wanted.layout == preset.word && wanted.layout != layout_at_begin_;
+  std::string notice;
+  bool has_panels = !wanted.panels.empty();
+  if (has_panels) {
+    notice = why_not_layout(wanted.panels);
+    has_panels = notice.empty();
+    if (!has_panels)
+      notice = fmt::format("The saved places of panels cannot be used: {}. ", notice);
+  }
+  const bool is_other =
+      has_panels && !is_same_layout(wanted.panels, recorded_layout(layout_shown()));
+  if (!is_other_preset && !is_other) {
+    if (!notice.empty()) say(notice);
+    return;
+  }
+  own_layout_ = {settings_.layout, layout_shown()};
   history_.take({to_text(chosen_part(settings_)), notes_to_save(), own_layout_->panels});
-  use_layout(preset);
-  layout_at_begin_ = wanted;
+  watch_layout();
+  layout_pressed_ = own_layout_->panels;
+  if (is_other_preset) settings_.layout = layout_at_begin_ = wanted.layout;
+  layout_to_load_ = has_panels ? wanted.panels : "";
+  preset_changed_ = !has_panels;
+  preset_pressed_ = layout_is_of_document_ = true;
   if (notes_source_.empty()) return;  // the user chose it in this session
   const auto undo =
       std::ranges::find(keys_, Action::Undo, [](const BoundKey& key) { return key.of->action; });
-  say(fmt::format("The layout {} was saved with this recording. {} undoes it.", preset.label,
-                  undo->keys));
+  const std::string what =
+      has_panels ? "These places of panels were" : fmt::format("The layout {} was", preset.label);
+  say(fmt::format("{}{} saved with this recording. {} undoes it.", notice, what, undo->keys));
 }
 
 std::string Shell::layout_to_save() const {
-  if (shows_layout_of_document()) return own_layout_->panels;
+  return shows_layout_of_document() ? own_layout_->panels : layout_shown();
+}
+
+// Returns layout_text() of what the next frame shows.
+std::string Shell::layout_shown() const {
   return layout_to_load_.empty() ? layout_text() : layout_to_load_;
 }
 

@@ -344,7 +344,8 @@ class Shell {
   void keep_notes();
   void adopt_notes();
   void adopt_layout();
-  bool shows_layout_of_document() const;
+  bool shows_layout_of_document() const { return own_layout_ && layout_is_of_document_; }
+  std::string layout_shown() const;
   void restore_ranges();
   // Returns a path in the folder used last, else in the documents folder.
   std::string suggested(const char* name) const;
@@ -493,9 +494,12 @@ class Shell {
     std::string preset, panels;  // the setting `layout`, and layout_text()
   };
   std::optional<OwnLayout> own_layout_;  // the user's, before the document's layout replaced it
-  bool preset_pressed_ = false;          // the layout changes because a preset was chosen
-  int layout_settles_ = 0;               // frames until the layout after the release is compared
-  double stops_since_ = -1;  // clock_ when "Save and close" stopped the runs; -1: it did not
+  bool layout_is_of_document_ = false;   // the panels are arranged as the notes of the document say
+  /// How the user has changed the layout since the document was shown.
+  enum class LayoutChange { None, Preset, Moved } layout_change_ = LayoutChange::None;
+  bool preset_pressed_ = false;  // the layout changes because a preset was chosen
+  int layout_settles_ = 0;       // frames until the layout after the release is compared
+  double stops_since_ = -1;      // clock_ when "Save and close" stopped the runs; -1: it did not
   bool export_prompt_text_ = false, export_range_only_ = false, export_own_compute_ = false,
        export_for_spreadsheets_ = false, export_any_page_size_ = false;  // checkboxes of the dialog
   std::string export_path_, export_said_, save_path_;

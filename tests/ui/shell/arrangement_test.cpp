@@ -1,20 +1,25 @@
 // The sheet Settings, and undo and redo of settings, notes and layout.
+#include <array>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
+#include "ui/files/notes.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/figure.h"
 #include "ui/settings/history.h"
 #include "ui/settings/layout_presets.h"
+#include "ui/settings/recorded_layout.h"
 #include "ui/shell/layout.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/area.h"
@@ -319,6 +324,71 @@ TEST(LayoutPresets, follow_the_size_of_the_window) {
   const auto nodes = nodes_of(Screen::Live);
   EXPECT_NE(nodes.at("setup"), nodes.at("text"));
   EXPECT_EQ(nodes.at("numbers"), nodes.at("trajectory"));
+}
+
+TEST(RecordedLayout, is_complete_for_every_preset_screen_and_size) {
+  constexpr std::array kScreens{Screen::Live, Screen::Compare, Screen::Training, Screen::Lab};
+  for (const LayoutPreset& preset : layout_presets()) {
+    Stage stage;
+    stage.shell.take(streams::race({"ar", "jacobi", "lookahead"}, 96, 2, 1));
+    stage.shell.use_layout(preset);
+    for (const ImVec2 size : {ImVec2(1600, 1000), ImVec2(900, 600), ImVec2(640, 400)}) {
+      ImGui::GetIO().DisplaySize = size;
+      for (const Screen screen : kScreens) {
+        stage.shell.show(screen);
+        stage.settle();
+      }
+      const std::string recorded = recorded_layout(layout_text());
+      EXPECT_EQ(why_not_layout(recorded), "") << preset.word << " at " << size.x << "\n"
+                                              << recorded;
+      for (const Screen screen : kScreens)
+        EXPECT_THAT(recorded, HasSubstr(std::string("[###") + screen_name(screen) + "."));
+      EXPECT_LT(recorded.size(), kMaxRecordedLayout / 2);
+    }
+  }
+}
+
+TEST(RecordedLayout, refuses_damaged_places) {
+  Stage stage;
+  stage.shell.take(streams::race({"ar", "jacobi", "lookahead"}, 96, 2, 1));
+  stage.shell.show(Screen::Compare);
+  stage.settle();
+  const std::string sound = recorded_layout(layout_text());
+  ASSERT_EQ(why_not_layout(sound), "");
+  const std::string text_node = fmt::format("{:08X}", nodes_of(Screen::Live).at("text"));
+  struct Alteration {
+    const char* found;
+    std::string put, why;
+  };
+  const std::string damaged = "a line is damaged: ";
+  for (const auto& [found, put, why] :
+       {Alteration{"version=[0-9]+", "version=1", "found version=1, expected version="},
+        Alteration{"\\[Window\\]", "[Table]", damaged}, Alteration{"###live", "###moon", damaged},
+        Alteration{"\\[###live.numbers\\]", "[##ground]", damaged},
+        Alteration{"Collapsed=0", "ClassId=0x00000001", damaged},
+        Alteration{"\\[Window\\]\\[###live.numbers\\]\n[^\\[]*", "", "live.numbers is missing"},
+        Alteration{"DockId=0x[0-9A-F]{8}", "DockId=0x0000FFFF", " is at no place"},
+        Alteration{"(###compare[^\n]*\n[^\n]*\nDockId=0x)[0-9A-F]{8}", "$01" + text_node,
+                   " is at a place of another screen"},
+        Alteration{"DockSpace ", "DockNode  ", damaged},
+        Alteration{"DockNode ", "DockSpace", damaged},
+        Alteration{"SizeRef=[0-9]+", "SizeRef=0", damaged},
+        Alteration{" Size=[0-9]+", " Size=99999", damaged},
+        Alteration{" Split=.", " Split=Z", damaged}, Alteration{" Split=.", "", damaged},
+        Alteration{" Parent=0x[0-9A-F]{8}", " Parent=0x0000FFFF", damaged},
+        Alteration{"(SizeRef=[0-9]+,[0-9]+)(( NoTabBar=1)? Selected=)", "$1 CentralNode=1$2",
+                   damaged}}) {
+    const std::string altered =
+        std::regex_replace(sound, std::regex(found), put, std::regex_constants::format_first_only);
+    ASSERT_NE(altered, sound) << found;
+    EXPECT_THAT(why_not_layout(altered), HasSubstr(why)) << found;
+  }
+  const std::size_t last = sound.rfind('\n', sound.size() - 2) + 1, tree = sound.find("[Docking]");
+  EXPECT_THAT(why_not_layout(sound.substr(0, last)), HasSubstr("the tree of places is missing"));
+  EXPECT_THAT(why_not_layout(sound + sound.substr(last)), HasSubstr(damaged));
+  EXPECT_THAT(why_not_layout(sound.substr(0, tree)), HasSubstr(" is at no place"));
+  EXPECT_THAT(why_not_layout(sound.substr(0, sound.find('\n') + 1)), HasSubstr("no panels"));
+  EXPECT_THAT(why_not_layout(sound + std::string(kMaxRecordedLayout, '\n')), HasSubstr("bytes"));
 }
 
 TEST(LayoutPresets, are_in_the_palette) {
