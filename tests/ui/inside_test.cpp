@@ -1,6 +1,8 @@
 // Details of decoders: results of a step's candidates, sources of n-grams, finished blocks, the bars of the
 // text. Also the effects of clicks, which are the same in every panel.
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
+#include "tests/ui/support/headless.h"
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/replay.h"
 #include "ui/panels/live/trajectory.h"
@@ -23,6 +26,7 @@
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/trajectory.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace {
 
@@ -340,6 +344,44 @@ TEST(Trajectory, tokens_are_whole_or_end_in_an_ellipsis) {
     }
     EXPECT_GT(n_checked, 100);
   }
+}
+
+TEST(Trajectory, legend_stays_when_it_is_scrolled_up) {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.take(streams::one_run("jacobi", 300));
+  shell.show(ui::Screen::Live);
+  const auto frames = [&] {
+    for (int i = 0; i < 6; ++i) gui.frame(shell);
+  };
+  frames();
+  const char* name = "Trajectory###live.trajectory";
+  ImGui::SetWindowFocus(name);
+  frames();
+  ImGuiWindow* panel = ImGui::FindWindowByName(name);
+  ASSERT_NE(panel, nullptr);
+  ASSERT_GT(panel->ScrollMax.y, ui::px(60));
+  // Returns the places of the characters of the legend; above it the rows end.
+  const auto legend_at = [&](float scroll) {
+    ImGui::SetScrollY(panel, std::floor(scroll));
+    frames();
+    EXPECT_EQ(panel->Scroll.y, std::floor(scroll));
+    const float top =
+        panel->InnerRect.Max.y - panel->WindowPadding.y - ui::px(ui::kSampleHeight) - 2;
+    std::set<long> found;
+    for (const glyphs::Glyph& glyph : glyphs::drawn()) {
+      if (glyph.window != panel->Name || glyph.seen.Max.y <= top) continue;
+      EXPECT_GT(glyph.seen.Min.y, top);
+      found.insert(std::lround(glyph.box.Min.x));
+    }
+    return found;
+  };
+  const std::set<long> at_end = legend_at(panel->ScrollMax.y);
+  EXPECT_GT(at_end.size(), 20u);
+  EXPECT_EQ(legend_at(panel->ScrollMax.y / 2), at_end);
+  EXPECT_EQ(legend_at(0), at_end);
 }
 
 TEST(Legend, has_the_same_room_in_a_window_that_is_scrolled_sideways) {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <span>
 
 #include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
@@ -277,7 +280,28 @@ std::string counted_words(const Grid& grid) {
                             grid.counts->fast_forward_mean, grid.counts->n_stationary);
 }
 
-void draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_steps, Grid& grid) {
+// Draws the content and a legend below it. The legend stays at the lower edge of the panel while the content is scrolled under it, unless the
+// panel has room for a few rows only.
+void with_legend(std::span<const Mean> means, const std::function<void()>& content) {
+  const ImGuiWindow* window = ImGui::GetCurrentWindow();
+  const ImRect& view = window->InnerClipRect;
+  const float lowest = window->InnerRect.Max.y - window->WindowPadding.y - px(kSampleHeight);
+  const bool stays = lowest - view.Min.y > px(100);
+  if (stays) ImGui::PushClipRect(view.Min, {view.Max.x, lowest - px(4)}, true);
+  content();
+  if (stays) ImGui::PopClipRect();
+  ImGui::Dummy({1, px(4)});
+  to_left_edge();
+  const ImVec2 end = ImGui::GetCursorScreenPos();
+  if (stays) ImGui::SetCursorScreenPos({end.x, std::min(end.y, lowest)});
+  legend(means, false);
+  // The content keeps its place for the legend.
+  ImGui::SetCursorScreenPos(end);
+  ImGui::Dummy({1, px(kSampleHeight)});
+}
+
+// Returns the screen x after the tokens that the last row has proved final.
+float draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_steps, Grid& grid) {
   const FoldedBlocks older = older_blocks(run, n_steps, kMaxFolded);
   if (older.more_before) {
     to_left_edge();
@@ -287,10 +311,7 @@ void draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_s
   const float frontier = draw_block(context, run, grid);
   to_left_edge();
   small_label(counted_words(grid));
-  ImGui::Dummy({1, px(4)});
-  to_left_edge();
-  legend(kBlockLegend, false);
-  keep_newest_in_view(run, n_steps, frontier);
+  return frontier;
 }
 
 // Sets `at` to the selected step and returns true if the playhead (`n` steps) has passed that step and `at` is another one.
@@ -311,7 +332,12 @@ void draw_trajectory(Context& context) {
   const std::size_t n_steps = context.n_steps(run);
   Grid grid =
       trajectory_grid(run, n_steps, context.states.get<BlockGridView>().hindsight, kMaxRows);
-  if (!grid.rows.empty()) return draw_blocks(context, run, n_steps, grid);
+  if (!grid.rows.empty()) {
+    float frontier = 0;
+    with_legend(kBlockLegend, [&] { frontier = draw_blocks(context, run, n_steps, grid); });
+    keep_newest_in_view(run, n_steps, frontier);
+    return;
+  }
   std::size_t at = context.live(run) && n_steps < run.steps.size() ? n_steps : n_steps - 1;
   if (n_steps == 0 && at != 0) {
     empty_state("No step at the playhead.", Sketch::Staircase);
@@ -324,10 +350,7 @@ void draw_trajectory(Context& context) {
     empty_state(engine::describe(*gone), Sketch::Staircase);
     return;
   }
-  draw_window(context, run, step, selected);
-  ImGui::Dummy({1, px(4)});
-  to_left_edge();
-  legend(kWindowLegend, false);
+  with_legend(kWindowLegend, [&] { draw_window(context, run, step, selected); });
 }
 
 void draw_trajectory_head(Context& context) {
