@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ui/widgets/font_cff.h"
+
 namespace ui {
 namespace {
 
@@ -50,7 +52,7 @@ constexpr std::uint64_t tag_of(std::string_view name) {
 
 using Tables = std::map<std::uint64_t, Table>;
 
-// Returns the tables; nullopt if one is outside the file.
+// Returns the tables, of two with one name the first, as the reader does; nullopt if one is outside the file.
 std::optional<Tables> tables_of(Reader& reader, std::uint64_t n_bytes) {
   constexpr std::uint64_t kHead = 12, kRecord = 16;
   Tables tables;
@@ -58,8 +60,8 @@ std::optional<Tables> tables_of(Reader& reader, std::uint64_t n_bytes) {
   for (std::uint64_t i = 0; i < n && reader.ok(); ++i) {
     const std::uint64_t at = kHead + i * kRecord;
     const Table table{reader.at(at + 8, 4), reader.at(at + 12, 4)};
-    if (table.offset + table.length > n_bytes) return std::nullopt;
-    tables[reader.at(at, 4)] = table;
+    if (table.offset == 0 || table.offset + table.length > n_bytes) return std::nullopt;
+    tables.try_emplace(reader.at(at, 4), table);
   }
   return reader.ok() ? std::optional(tables) : std::nullopt;
 }
@@ -203,7 +205,7 @@ class Outlines {
 };
 
 // Returns the fault of the tables that Dear ImGui's reader uses, as the end of a sentence; empty without one.
-std::string fault_of(Reader& reader, const Tables& tables) {
+std::string fault_of(Reader& reader, const Tables& tables, std::string_view bytes) {
   constexpr std::uint64_t kHead = 54, kHhea = 36, kMaxp = 6;  // least lengths
   for (const char* needed : {"cmap", "head", "hhea", "hmtx", "maxp"})
     if (!tables.contains(tag_of(needed))) return std::string("has no table ") + needed;
@@ -223,13 +225,18 @@ std::string fault_of(Reader& reader, const Tables& tables) {
   if (table("hmtx").length <
       std::uint64_t{n_widths} * 4 + 2 * (std::uint64_t{std::max(n_glyphs, n_widths)} - n_widths))
     return "has a table that is too short";
-  if (!tables.contains(tag_of("CFF "))) {
-    if (!tables.contains(tag_of("glyf")) || !tables.contains(tag_of("loca")))
-      return "has no outlines (table glyf or CFF)";
+  // The reader uses the table CFF only if there is no table glyf.
+  if (tables.contains(tag_of("glyf"))) {
+    if (!tables.contains(tag_of("loca"))) return "has no table loca";
     const std::uint64_t wide = reader.at(table("head").offset + 50, 2) == 0 ? 2 : 4;
     if (!Outlines(reader, table("glyf"), table("loca"), wide, n_glyphs, kMostLines * high)
              .are_whole())
       return "has a damaged outline";
+  } else if (!tables.contains(tag_of("CFF "))) {
+    return "has no outlines (table glyf or CFF)";
+  } else if (const Table cff = table("CFF "); !are_cff_outlines_safe(
+                 bytes.substr(cff.offset, cff.length), n_glyphs, kMostLines * high)) {
+    return "has a damaged outline";
   }
   const auto map = unicode_map(reader, table("cmap"));
   if (!map) return "has no Unicode characters";
@@ -260,7 +267,7 @@ std::string why_not_font(const std::string& path) {
     return path + ": not a TrueType or OpenType font";
   const auto tables = tables_of(reader, bytes.size());
   if (!tables) return path + ": the file is cut off or damaged";
-  const std::string fault = fault_of(reader, *tables);
+  const std::string fault = fault_of(reader, *tables, bytes);
   return fault.empty() ? "" : path + ": the font " + fault;
 }
 

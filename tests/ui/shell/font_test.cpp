@@ -5,12 +5,14 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include "tests/support/files.h"
 #include "tests/ui/support/drawn_window.h"
 #include "ui/files/settings.h"
 #include "ui/widgets/draw.h"
@@ -91,14 +93,12 @@ TEST(FontFile, refuses_truncated_and_altered_copies) {
   }
 }
 
-TEST(FontFile, altered_copies_are_refused_or_drawn) {
+// Alters one byte of a font at each place. Loads the copies that are accepted and draws their characters. @return how many these are
+std::size_t n_drawn(const std::string& own,
+                    const std::vector<std::size_t>& places,
+                    const std::string& ending) {
   const FontFolder folder;
-  const std::string own = FontFolder::own();
-  // The first bytes list the tables with their offsets and lengths; the others are in the tables.
-  std::vector<std::size_t> places;
-  for (std::size_t at = 0; at < 512; ++at) places.push_back(at);
-  for (std::size_t at = 512; at < own.size(); at += own.size() / 512) places.push_back(at);
-  std::size_t n_drawn = 0;
+  std::size_t n = 0;
   for (std::size_t first = 0; first < places.size(); first += 64) {
     // A new context for every 64 files keeps the font atlas small.
     const headless::Headless gui;
@@ -107,7 +107,7 @@ TEST(FontFile, altered_copies_are_refused_or_drawn) {
       std::string altered = own;
       altered[places[i]] = static_cast<char>(altered[places[i]] ^ 0xFF);
       const std::string path =
-          folder.write("altered" + std::to_string(places[i]) + ".ttf", altered);
+          folder.write("altered" + std::to_string(places[i]) + ending, altered);
       if (!why_not_font(path).empty()) continue;
       load_fonts(path);
       EXPECT_EQ(loaded_text_font(), path);
@@ -115,10 +115,62 @@ TEST(FontFile, altered_copies_are_refused_or_drawn) {
       for (ImWchar c = 0x20; c < 0x180; ++c)
         wide += fonts().regular->GetFontBaked(20)->FindGlyph(c)->AdvanceX;
       EXPECT_FALSE(std::isnan(wide));
-      ++n_drawn;
+      ++n;
     }
   }
-  EXPECT_GT(n_drawn, 300u);
+  return n;
+}
+
+TEST(FontFile, altered_copies_are_refused_or_drawn) {
+  const std::string own = FontFolder::own();
+  // The first bytes list the tables with their offsets and lengths; the others are in the tables.
+  std::vector<std::size_t> places;
+  for (std::size_t at = 0; at < 512; ++at) places.push_back(at);
+  for (std::size_t at = 512; at < own.size(); at += own.size() / 512) places.push_back(at);
+  EXPECT_GT(n_drawn(own, places, ".ttf"), 300u);
+}
+
+TEST(FontFile, altered_cff_outlines_are_refused_or_drawn) {
+  const std::string own = engine::test::read_file(UI_SMALL_CFF_FONT);
+  const std::size_t record = own.substr(0, 512).find("CFF ");
+  ASSERT_NE(record, std::string::npos);
+  const auto number_at = [&](std::size_t at) {
+    std::size_t value = 0;
+    for (const char c : own.substr(at, 4)) value = value << 8 | static_cast<unsigned char>(c);
+    return value;
+  };
+  const std::size_t begin = number_at(record + 8), end = begin + number_at(record + 12);
+  // The lists and dictionaries, then programs of glyphs.
+  std::vector<std::size_t> places;
+  for (std::size_t at = begin; at < begin + 128; ++at) places.push_back(at);
+  for (std::size_t at = begin + 128; at < end; at += 96) places.push_back(at);
+  EXPECT_GT(n_drawn(own, places, ".otf"), 150u);
+}
+
+TEST(FontFile, accepts_and_draws_cff_outlines) {
+  for (const char* path : {UI_SMALL_CFF_FONT, UI_LARGE_CFF_FONT}) {
+    EXPECT_EQ(why_not_font(path), "");
+    const headless::Headless gui;
+    load_fonts(path);
+    EXPECT_EQ(loaded_text_font(), path);
+    const ImFontGlyph* glyph = fonts().regular->GetFontBaked(20)->FindGlyph('A');
+    EXPECT_TRUE(glyph->Visible);
+    EXPECT_EQ(static_cast<int>(glyph->SourceIdx), 0) << "from another font";
+  }
+}
+
+// The reader takes the first of two tables with one name, and the table CFF only without a table glyf.
+TEST(FontFile, checks_the_tables_that_the_reader_uses) {
+  const FontFolder folder;
+  const auto why_renamed = [&](const std::vector<std::pair<const char*, const char*>>& names) {
+    std::string altered = FontFolder::own();
+    for (const auto& [from, to] : names) altered.replace(altered.substr(0, 512).find(from), 4, to);
+    return why_not_font(folder.write("renamed.ttf", altered));
+  };
+  EXPECT_EQ(why_renamed({{"GDEF", "none"}}), "");
+  EXPECT_THAT(why_renamed({{"GDEF", "hmtx"}}), HasSubstr("a table that is too short"));
+  EXPECT_THAT(why_renamed({{"GDEF", "CFF "}, {"loca", "none"}}), HasSubstr("no table loca"));
+  EXPECT_THAT(why_renamed({{"GDEF", "CFF "}, {"glyf", "none"}}), HasSubstr("damaged outline"));
 }
 
 TEST(Fonts, a_chosen_font_replaces_the_font_of_the_interface) {
