@@ -46,7 +46,7 @@ std::string space_of(const std::string& screen) {
 }
 
 // Returns the panel's window that a line begins; nullopt: it begins no such window.
-std::optional<RecordedWindow> window_of(const std::string& line) {
+std::optional<RecordedWindow> recorded_window(const std::string& line) {
   static const std::regex head(R"(\[Window\]\[###([a-z]+)\.([a-z_]+)\])");
   std::smatch parts;
   if (!std::regex_match(line, parts, head)) return std::nullopt;
@@ -65,7 +65,7 @@ class LayoutReader {
     if (line.size() > kMaxLine) return false;
     if (line == kDocking) return !std::exchange(in_docking_, true);
     if (line.starts_with('[')) {
-      auto window = window_of(line);
+      auto window = recorded_window(line);
       if (!window || in_docking_) return false;
       windows_.push_back(std::move(*window));
       return true;
@@ -163,7 +163,7 @@ std::string recorded_layout(const std::string& layout) {
       end_window();
       in_docking = line == kDocking;
       if (in_docking) recorded += line + "\n";
-      if (window_of(line)) window = line + "\n";
+      if (recorded_window(line)) window = line + "\n";
     } else if (!line.empty() && in_docking) {
       recorded += line + "\n";
     } else if (!line.empty() && !window.empty()) {
