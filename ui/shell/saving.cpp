@@ -241,8 +241,7 @@ void Shell::adopt_layout() {
   if (has_panels) {
     notice = why_not_layout(wanted.panels);
     has_panels = notice.empty();
-    if (!has_panels)
-      notice = fmt::format("The saved places of panels cannot be used: {}. ", notice);
+    if (!has_panels) notice = fmt::format("The saved places of panels cannot be used: {}.", notice);
   }
   const bool is_other =
       has_panels && !is_same_layout(wanted.panels, recorded_layout(layout_shown()));
@@ -263,6 +262,7 @@ void Shell::adopt_layout() {
       std::ranges::find(keys_, Action::Undo, [](const BoundKey& key) { return key.of->action; });
   const std::string what =
       has_panels ? "These places of panels were" : fmt::format("The layout {} was", preset.label);
+  if (!notice.empty()) notice += " ";
   say(fmt::format("{}{} saved with this recording. {} undoes it.", notice, what, undo->keys));
 }
 

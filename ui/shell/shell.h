@@ -495,7 +495,7 @@ class Shell {
   };
   std::optional<OwnLayout> own_layout_;  // the user's, before the document's layout replaced it
   bool layout_is_of_document_ = false;   // the panels are arranged as the notes of the document say
-  /// How the user has changed the layout since the document was shown.
+  // How the user has changed the layout since the document was shown.
   enum class LayoutChange { None, Preset, Moved } layout_change_ = LayoutChange::None;
   bool preset_pressed_ = false;  // the layout changes because a preset was chosen
   int layout_settles_ = 0;       // frames until the layout after the release is compared
