@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "kernels/checks.h"
 #include "kernels/cpu/memory/block_pool.h"
+#include "kernels/cpu/memory/numa_nodes.h"
 #include "kernels/error.h"
 #include "kernels/processors.h"
 #include "kernels/thread_sharing.h"
@@ -105,6 +107,13 @@ void free_bytes(void* data) {
   if (!kPoolsBlocks || !pool().give_back(data)) std::free(data);
 }
 
+void drop_huge_pages(void* data, std::int64_t bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  const std::uintptr_t begin = (at + kHugePage - 1) / kHugePage * kHugePage;
+  const std::uintptr_t end = (at + bytes) / kHugePage * kHugePage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 Scratch::~Scratch() {
   free_bytes(data_);
 }
@@ -138,8 +147,11 @@ bool RecentWeights::use(const void* weights, std::int64_t bytes) {
   return recent;
 }
 
-CpuDevice::CpuDevice(int n_threads, const InstructionSet& set)
-    : Device(set.ops), kernels(*set.kernels), own(n_threads), own_pool_(n_threads) {}
+CpuDevice::CpuDevice(int n_threads, const InstructionSet& set, std::vector<std::vector<int>> nodes)
+    : Device(set.ops),
+      kernels(*set.kernels),
+      own(n_threads),
+      own_pool_(n_threads, std::move(nodes)) {}
 
 void CpuDevice::borrow_threads(CpuDevice& from) {
   const auto n = static_cast<std::size_t>(from.own_pool_.n_made());
@@ -203,7 +215,8 @@ void borrow_threads(Device& device, Device& from) {
 std::unique_ptr<Device> open_cpu(int n_threads, const Ops& ops) {
   ensure(n_threads >= 0 && n_threads <= 1024, "open_cpu: n_threads must be 0 to 1024");
   const int n = n_threads ? n_threads : cpu::usable_processors();
-  return std::make_unique<cpu::CpuDevice>(n, cpu::set_of(ops));
+  return std::make_unique<cpu::CpuDevice>(n, cpu::set_of(ops),
+                                          cpu::read_numa_nodes(cpu::usable_processor_ids()));
 }
 
 }  // namespace kernels

@@ -64,7 +64,8 @@ class RecentWeights {
 class CpuDevice final : public Device {
  public:
   /// @param n_threads  at least 1
-  CpuDevice(int n_threads, const InstructionSet& set);
+  /// @param nodes      processors of each NUMA node; empty: one node
+  CpuDevice(int n_threads, const InstructionSet& set, std::vector<std::vector<int>> nodes = {});
   std::string name() const override { return "cpu"; }
   int n_threads() const override { return own_pool_.n_made(); }
   std::int64_t busy_ns(int thread) const override { return own_pool_.busy_ns(thread); }
@@ -98,6 +99,9 @@ inline CpuDevice& cpu_of(Device& device) {
 void* allocate_bytes(std::int64_t bytes, const char* what = "");
 /// Frees memory of allocate_bytes().
 void free_bytes(void* data);
+/// Gives the memory of the whole huge pages in [data, data + bytes) back to the system and leaves its contents undefined. The next
+/// write to each page takes memory of the writing thread's NUMA node (first touch).
+void drop_huge_pages(void* data, std::int64_t bytes);
 
 // Groups of operations, one file each. Each function fills its part of a table.
 /// cpu_device.cpp

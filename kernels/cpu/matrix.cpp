@@ -6,6 +6,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/memory/turns.h"
 #include "kernels/cpu/op_times.h"
 #include "kernels/cpu/quantised/pack.h"
 #include "kernels/error.h"
@@ -76,11 +77,28 @@ void pack_panel(const char* w, DType from, int n, int k, DType to, int panel, ch
   }
 }
 
+/// Calls work(begin, end) for ranges that cover all panels once. With several NUMA nodes a thread packs the panels first that matmul
+/// gives to threads of its node, so their memory is on this node (first touch).
+template <class Work>
+void split_panels(CpuDevice& cpu, int n, int k, DType to, void* packed, const Work& work) {
+  const int n_panels = n_panels_of(n);
+  ThreadPool& pool = cpu.pool();
+  if (pool.nodes().n_nodes() == 1) {
+    split(cpu, n_panels, std::int64_t{n} * k, [&](int begin, int end, int) { work(begin, end); });
+    return;
+  }
+  drop_huge_pages(packed, packed_bytes(to, n, k));
+  Turns turns(n_panels, panel_bytes(to, k), pool.n_threads(), 1, pool.nodes().n_threads());
+  pool.run([&](int) {
+    const int node = pool.nodes().current();
+    for (int begin, end; turns.take(node, begin, end);) work(begin, end);
+  });
+}
+
 void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
   ensure(n > 0 && k > 0, "pack: n and k must be at least 1");
   ensure(!is_quantised(from) && !is_quantised(to), "pack: quantised weights need pack_quantised");
-  CpuDevice& cpu = cpu_of(device);
-  split(cpu, n_panels_of(n), std::int64_t{n} * k, [&](int begin, int end, int) {
+  split_panels(cpu_of(device), n, k, to, packed, [&](int begin, int end) {
     for (int panel = begin; panel < end; panel++)
       pack_panel(static_cast<const char*>(w_host), from, n, k, to, panel,
                  static_cast<char*>(packed) + panel * panel_bytes(to, k));
@@ -90,7 +108,7 @@ void pack(Device& device, const void* w_host, DType from, int n, int k, DType to
 void pack_quantised(Device& device, const QuantisedRows& w, int n, int k, DType to, void* packed) {
   check_quantised_rows(w, n, k, to);
   std::atomic<bool> exact{true};
-  split(cpu_of(device), n_panels_of(n), std::int64_t{n} * k, [&](int begin, int end, int) {
+  split_panels(cpu_of(device), n, k, to, packed, [&](int begin, int end) {
     for (int panel = begin; panel < end; panel++)
       if (!pack_quantised_panel(w, n, k, to, panel,
                                 static_cast<char*>(packed) + panel * panel_bytes(to, k)))
@@ -98,31 +116,6 @@ void pack_quantised(Device& device, const QuantisedRows& w, int n, int k, DType 
   });
   ensure(exact, "pack_quantised: the type cannot hold a value of the weights");
 }
-
-/// The panels of a product, of which threads take some at a time: a fraction of the rest, so that all threads end together, at
-/// most 256 KiB, so that a preempted thread delays little, and at least some that are multiplied side by side.
-class Turns {
- public:
-  Turns(int n_panels, std::int64_t panel_bytes, int n_threads, int least)
-      : n_panels_(n_panels),
-        n_parts_(2 * n_threads),
-        least_(least),
-        most_(static_cast<int>(std::max<std::int64_t>(least, (256 << 10) / panel_bytes))) {}
-  /// Takes panels [begin, end). @return  false if none is left
-  bool take(int& begin, int& end) {
-    begin = next_.load();
-    do {
-      if (begin >= n_panels_) return false;
-      const int share = std::clamp((n_panels_ - begin) / n_parts_, least_, most_);
-      end = std::min(n_panels_, begin + (share < 4 ? share : share / 4 * 4));
-    } while (!next_.compare_exchange_weak(begin, end));
-    return true;
-  }
-
- private:
-  const int n_panels_, n_parts_, least_, most_;
-  std::atomic<int> next_{0};
-};
 
 void matmul(Device& device,
             const PackedMatrix& w,
@@ -155,12 +148,14 @@ void matmul(Device& device,
   // The caller prepares a few rows alone; all threads prepare many rows before they multiply.
   const bool alone = std::int64_t{n_rows} * w.k <= 4096;
   if (alone) kernel.prepare(x, x_stride, n_rows, w.k, 0, 1, prepared);
-  Turns turns(n_panels, call.panel_bytes, n_threads, cached ? 2 : 1);
+  const ThreadNodes& nodes = cpu.pool().nodes();
+  Turns turns(n_panels, call.panel_bytes, n_threads, cached ? 2 : 1, nodes.n_threads());
   PhaseParts parts(alone ? 0 : n_threads);
   cpu.pool().run([&](int) {
     parts.finish(
         [&](int part) { kernel.prepare(x, x_stride, n_rows, w.k, part, n_threads, prepared); });
-    for (int begin, end; turns.take(begin, end);) kernel.multiply(call, begin, end);
+    const int node = nodes.current();
+    for (int begin, end; turns.take(node, begin, end);) kernel.multiply(call, begin, end);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <system_error>
+#include <utility>
 
 #include "kernels/error.h"
 
@@ -55,8 +56,9 @@ bool spin_until(const Ready& ready) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int n_threads)
+ThreadPool::ThreadPool(int n_threads, std::vector<std::vector<int>> nodes)
     : n_threads_(n_threads),
+      nodes_(n_threads, std::move(nodes)),
       n_at_work_(n_threads),
       counters_(std::make_unique<Counter[]>(n_threads)) {
   ensure(n_threads >= 1, "ThreadPool: n_threads must be at least 1");
@@ -175,6 +177,7 @@ bool ThreadPool::wait_for_task(int thread, std::uint64_t& seen) {
 }
 
 void ThreadPool::worker(int thread) {
+  nodes_.keep_on_node(thread);
   for (std::uint64_t seen = 0; wait_for_task(thread, seen);) {
     do_part(thread);
     leave();

@@ -12,14 +12,17 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/cpu/memory/numa_nodes.h"
+
 namespace kernels::cpu {
 
 /// A pool of threads for one caller at a time.
 class ThreadPool {
  public:
   /// @param n_threads  at least 1, the caller of `run` included
+  /// @param nodes      processors of each NUMA node (read_numa_nodes()); each thread but the caller is kept on its node
   /// @throws Error(Resources)  if a thread cannot be started
-  explicit ThreadPool(int n_threads);
+  explicit ThreadPool(int n_threads, std::vector<std::vector<int>> nodes = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -29,6 +32,8 @@ class ThreadPool {
   int n_threads() const { return n_at_work_.load(std::memory_order_relaxed); }
   /// Number of threads of the pool, including the caller of `run`.
   int n_made() const { return n_threads_; }
+  /// The NUMA nodes of the threads.
+  const ThreadNodes& nodes() const { return nodes_; }
   /// Sets the number of threads that share each later task; the others sleep. The caller of `run` calls it between two
   /// tasks.
   void share_among(int n_threads);
@@ -64,6 +69,7 @@ class ThreadPool {
   void wait_for_workers();
 
   const int n_threads_;
+  const ThreadNodes nodes_;
   Task task_ = nullptr;
   void* context_ = nullptr;
   std::atomic<int> n_at_work_;  // written under the mutex
