@@ -73,7 +73,7 @@ class LayoutReader {
     return in_docking_ ? take_node(line) : !windows_.empty() && take_window_line(line);
   }
 
-  /// @return empty, or what is wrong with the whole
+  /// Checks all lines together. @return empty, or the fault
   std::string trouble() const {
     if (windows_.empty()) return "it has no panels";
     for (const auto& [id, node] : nodes_)
