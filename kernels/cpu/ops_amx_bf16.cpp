@@ -6,6 +6,7 @@
 #include "kernels/cpu/math_body.h"
 //
 #include "kernels/cpu/matmul_body.h"
+#include "kernels/cpu/tile_config.h"
 
 namespace kernels::cpu {
 namespace {
@@ -48,12 +49,6 @@ void prepare_tiles(const float* x,
   }
 }
 
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t bytes_per_row[16] = {};
-  std::uint8_t rows[16] = {};
-};
-
 // Tile registers: sums in 0 and 1 (two panels of the first block of rows) and 2 and 3 (second block), activations in 4 and 5,
 // weights in 6 and 7.
 void configure(int first_rows, int second_rows) {
@@ -66,7 +61,7 @@ void configure(int first_rows, int second_rows) {
   const auto second = static_cast<std::uint8_t>(second_rows ? second_rows : first_rows);
   config.rows[0] = config.rows[1] = config.rows[4] = first;
   config.rows[2] = config.rows[3] = config.rows[5] = second;
-  _tile_loadconfig(&config);
+  load_config(config);
 }
 
 // Prefetches into L2, because in L1 the weights would evict the activations. (With L1 the tile loop
