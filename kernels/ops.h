@@ -223,7 +223,7 @@ struct Projection {
 
 /// The table. Every function throws Error(Resources or Device) if the device fails.
 struct Ops {
-  const char* name;  // "scalar", "avx2", "avx512", "avx512_bf16", "amx_bf16", ...
+  const char* name;  // "scalar", "avx2", "avx512", "avx512_bf16", "amx_int8", ...
 
   // ---- memory
   /// 64-byte aligned device memory.

@@ -25,6 +25,9 @@ struct InstructionSet {
 /// The instruction set of a table.
 /// @throws ContractError  if it is not a CPU table of this processor
 const InstructionSet& set_of(const Ops& ops);
+/// For tests: adds a copy of the best set with changed loops, as the second of all_cpu_ops(), so that the reference and the
+/// default stay. Call it before all_cpu_ops().
+void add_changed_set(const char* name, void (*change)(CpuKernels& kernels));
 /// A table of the CPU's operations.
 Ops make_ops(const char* name);
 

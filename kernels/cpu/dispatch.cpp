@@ -1,5 +1,6 @@
 // Finds the instruction sets that this processor and its operating system support.
 #include <cstdlib>
+#include <iterator>
 #include <list>
 #include <string>
 #include <vector>
@@ -58,14 +59,16 @@ std::list<InstructionSet> find_sets() {
   add("avx512_vnni", avx512_vnni_kernels());
   if (!has_bit(7, 1, 'a', 5)) return sets;  // AVX512-BF16
   add("avx512_bf16", avx512_bf16_kernels());
-  if (may_use_tiles()) add("amx_bf16", amx_bf16_kernels());
+  if (!may_use_tiles()) return sets;
+  add("amx_bf16", amx_bf16_kernels());
+  if (has_bit(7, 0, 'd', 25)) add("amx_int8", amx_int8_kernels());  // AMX-INT8
 #endif
   return sets;
 }
 
-const std::list<InstructionSet>& sets() {
+std::list<InstructionSet>& sets() {
   // Never destroyed: a model that lives until the program ends still frees its memory here.
-  static const auto& found = *new std::list<InstructionSet>(find_sets());
+  static auto& found = *new std::list<InstructionSet>(find_sets());
   return found;
 }
 
@@ -87,6 +90,12 @@ const InstructionSet& set_of(const Ops& ops) {
   for (const InstructionSet& set : sets())
     if (&set.ops == &ops || set.ops.name == std::string(ops.name)) return set;
   throw_contract_error("open_cpu: not a CPU table of this processor");
+}
+
+void add_changed_set(const char* name, void (*change)(CpuKernels& kernels)) {
+  auto& kernels = *new CpuKernels(*sets().back().kernels);
+  change(kernels);
+  sets().insert(std::next(sets().begin()), InstructionSet{make_ops(name), &kernels});
 }
 
 }  // namespace cpu

@@ -149,5 +149,7 @@ const CpuKernels& avx512_vnni_kernels();
 const CpuKernels& avx512_bf16_kernels();
 /// AVX-512 with VNNI, and with AMX tiles for bf16 weights.
 const CpuKernels& amx_bf16_kernels();
+/// The same, and with AMX tiles for quantised weights.
+const CpuKernels& amx_int8_kernels();
 
 }  // namespace kernels::cpu

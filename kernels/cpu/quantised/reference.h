@@ -18,6 +18,7 @@ namespace {
 /// A quantised type's sizes; kType counts from kFirstQuantised.
 template <int kType>
 struct Quantised {
+  static constexpr int kNumber = kFirstQuantised + kType;
   static constexpr QuantisedType kIs = kQuantisedTypes[kType];
   static constexpr int kGroups = kIs.groups;
   static constexpr int kLineBytes = kIs.nibbles ? 256 : 512;
