@@ -5,8 +5,8 @@
 //   Tiles   the instructions, on numbered tile registers: AmxTiles (ops_amx_int8.cpp), or plain C++ (tests/kernels/)
 #pragma once
 
+#include "kernels/cpu/amx/tile_config.h"
 #include "kernels/cpu/quantised/blocks.h"
-#include "kernels/cpu/tile_config.h"
 
 namespace kernels::cpu {
 namespace {

@@ -5,8 +5,8 @@
 //
 #include "kernels/cpu/math_body.h"
 //
+#include "kernels/cpu/amx/tile_config.h"
 #include "kernels/cpu/matmul_body.h"
-#include "kernels/cpu/tile_config.h"
 
 namespace kernels::cpu {
 namespace {
