@@ -158,7 +158,7 @@ void token_cell(ImDrawList* list,
     cut = elided(text, end - min.x - pad);
     ImGui::PopFont();
   }
-  // The stroke is slanted and drawn before the text, so that "-" and "=" stay readable.
+  // The stroke is slanted, because a horizontal one would hide "-" and "=".
   if (as.strike)
     list->AddLine({min.x + px(4), min.y + px(5)}, {end - px(2), max.y - px(5)},
                   colour(ink, kStroke), px(1.5f));
