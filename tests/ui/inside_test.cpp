@@ -13,7 +13,6 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/prepared.h"
@@ -315,35 +314,6 @@ TEST(Trajectory, follows_the_proved_tokens_sideways) {
                   static_cast<float>(grid.rows.back().final_column) * column;
   EXPECT_GT(x, window->InnerRect.Min.x);
   EXPECT_LT(x, window->InnerRect.Max.x);
-}
-
-TEST(Trajectory, tokens_are_whole_or_end_in_an_ellipsis) {
-  for (const char* decoder : {"jacobi", "lookahead"}) {
-    SCOPED_TRACE(decoder);
-    std::vector<engine::Event> events = streams::one_run(decoder, 60);
-    for (engine::Event& event : events)
-      if (auto* model = std::get_if<engine::ModelLoaded>(&event))
-        for (std::size_t i = 0; i < model->pieces.size(); ++i)
-          model->pieces[i] = i % 2 ? " carrots" : " incomprehensibilities";
-    DrawnWindow window;
-    window.shell.take(std::move(events));
-    window.shell.show(ui::Screen::Live);
-    window.said();
-    const char* name = "Trajectory###live.trajectory";
-    ImGui::SetWindowFocus(name);
-    window.said();
-    const ImRect seen = ImGui::FindWindowByName(name)->InnerClipRect;
-    int n_checked = 0;
-    for (const glyphs::Glyph& glyph : glyphs::drawn()) {
-      // The first columns may be under the labels of the rows, the last ones outside the panel.
-      const bool is_inside =
-          glyph.box.Min.x > seen.Min.x + ui::px(70) && glyph.box.Max.x < seen.Max.x;
-      if (glyph.window != name || !is_inside) continue;
-      EXPECT_FALSE(glyphs::is_cut_sideways(glyph));
-      ++n_checked;
-    }
-    EXPECT_GT(n_checked, 100);
-  }
 }
 
 TEST(Trajectory, legend_stays_when_it_is_scrolled_up) {

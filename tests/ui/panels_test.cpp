@@ -111,6 +111,35 @@ TEST(Text, stroke_of_a_rejected_token_leaves_it_readable) {
   EXPECT_GT(std::ranges::max(stroke) - std::ranges::min(stroke), 10) << "it is slanted";
 }
 
+TEST(Trajectory, tokens_are_whole_or_end_in_an_ellipsis) {
+  for (const char* decoder : {"jacobi", "lookahead"}) {
+    SCOPED_TRACE(decoder);
+    std::vector<engine::Event> events = streams::one_run(decoder, 60);
+    for (engine::Event& event : events)
+      if (auto* model = std::get_if<engine::ModelLoaded>(&event))
+        for (std::size_t i = 0; i < model->pieces.size(); ++i)
+          model->pieces[i] = i % 2 ? " carrots" : " incomprehensibilities";
+    DrawnWindow window;
+    window.shell.take(std::move(events));
+    window.shell.show(ui::Screen::Live);
+    window.said();
+    const char* name = "Trajectory###live.trajectory";
+    ImGui::SetWindowFocus(name);
+    window.said();
+    const ImRect seen = ImGui::FindWindowByName(name)->InnerClipRect;
+    int n_checked = 0;
+    for (const glyphs::Glyph& glyph : glyphs::drawn()) {
+      // The first columns may be under the labels of the rows, the last ones outside the panel.
+      const bool is_inside =
+          glyph.box.Min.x > seen.Min.x + ui::px(70) && glyph.box.Max.x < seen.Max.x;
+      if (glyph.window != name || !is_inside) continue;
+      EXPECT_FALSE(glyphs::is_cut_sideways(glyph));
+      ++n_checked;
+    }
+    EXPECT_GT(n_checked, 100);
+  }
+}
+
 TEST(Panels, fit_by_recorded_rows_of_any_decoder) {
   const ui::Panel &pool = *ui::panel_named("pool"), &trajectory = *ui::panel_named("trajectory");
   using Kind = engine::RowTag::Kind;
