@@ -264,6 +264,15 @@ TEST(FeaturePictures, sheets) {
     camera.take_sheet(Action::Settings, "settings");
     camera.take_sheet(Action::Export, "export");
     camera.take_sheet(Action::Open, "recents");
+    camera.shell().set_theme(ui::ThemeName::Light);
+    ctx->Yield(4);
+    camera.take("light");
+    camera.shell().set_theme(ui::ThemeName::Dark);
+    camera.shell().settings().scale_percent = 150;
+    ctx->Yield(6);
+    camera.take("scale");
+    camera.shell().settings().scale_percent = 100;
+    ctx->Yield(6);
     const engine::test::Folder folder;
     std::string bytes = bytes_of(kAssets + "recordings/first_race.pdrun");
     bytes.at(bytes.size() / 2) ^= 0x40;
@@ -272,13 +281,6 @@ TEST(FeaturePictures, sheets) {
     wait_until(ctx, [&] { return !camera.shell().reads(); });
     ctx->Yield(4);
     camera.take("error");
-    camera.shell().set_theme(ui::ThemeName::Light);
-    ctx->Yield(4);
-    camera.take("light");
-    camera.shell().set_theme(ui::ThemeName::Dark);
-    camera.shell().settings().scale_percent = 150;
-    ctx->Yield(6);
-    camera.take("scale");
   });
 }
 
