@@ -4,15 +4,19 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <GLFW/glfw3.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/prepared.h"
@@ -33,8 +37,11 @@ using namespace scripted;
 using engine::PoolNgram;
 using engine::RowFate;
 using engine::RowTag;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using ui::Mean;
 
 // Returns a step with three candidates after token 5: {7, 8, 9} of which two are accepted, {7, 4} that shares the
@@ -219,6 +226,37 @@ TEST(Pool, click_shows_the_source_cells_in_trajectory) {
     const ImGuiWindow* trajectory = ImGui::FindWindowByName("Trajectory###live.trajectory");
     IM_CHECK(trajectory->DockTabIsVisible);
   });
+}
+
+// A click on an n-gram selects the step that added it, so the rows of the table must not move between the clicks of a double click.
+TEST(Pool, candidates_follow_the_selection_and_rows_stay) {
+  std::vector<engine::Event> events = streams::one_run("lookahead");
+  for (engine::Event& event : events)
+    if (auto* pool = std::get_if<engine::PoolChanged>(&event); pool && pool->step == 3)
+      pool->tried = std::vector<PoolNgram>(3, pool->tried.at(0));
+  DrawnWindow window;
+  window.shell.take(std::move(events));
+  window.shell.show(ui::Screen::Live);
+  window.said();
+  ImGui::SetWindowFocus("Pool###live.pool");
+  const auto table_top = [] {
+    for (const ImGuiWindow* drawn : ImGui::GetCurrentContext()->Windows)
+      if (drawn->WasActive && std::string_view(drawn->Name).find("/pool_") != std::string::npos)
+        return drawn->Pos.y;
+    return -1.0f;
+  };
+  EXPECT_THAT(window.said(),
+              AllOf(HasSubstr("candidates and results of step"), Not(HasSubstr("selected step"))));
+  const float top = table_top();
+  EXPECT_GT(top, 0);
+  for (const auto& [step, n_candidates] : {std::pair(3, 3), std::pair(0, 0), std::pair(4, 1)}) {
+    window.shell.selection().click({1, step, -1, -1});
+    EXPECT_THAT(window.said(),
+                HasSubstr(fmt::format("candidates and results of the selected step {} (Esc: back "
+                                      "to the playhead): {}",
+                                      step, n_candidates)));
+    EXPECT_EQ(table_top(), top) << "step " << step;
+  }
 }
 
 TEST(Selection, a_token_lights_the_row_that_proposed_it) {

@@ -10,6 +10,7 @@
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
 #include "ui/panels/live/row_cell.h"
+#include "ui/panels/step/shown_step.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/search.h"
 #include "ui/prepare/time/run_times.h"
@@ -127,17 +128,20 @@ void candidate_row(Context& context,
                         candidate.ngram.n_hits, candidate.ngram.n_tries));
 }
 
-void candidate_list(Context& context, const engine::RunRecord& run) {
+// Lists the candidates of the selected step, else of the last complete step at the playhead. The list has room for the most candidates of a step: a
+// click in the table below selects another step, and the rows of the table must stay under the mouse for a double click.
+// @param most  the most candidates of a step
+void candidate_list(Context& context, const engine::RunRecord& run, std::size_t most) {
   const std::size_t n_steps = context.n_steps(run);
-  if (n_steps == 0) return;
-  const engine::StepRecord step = run.steps[n_steps - 1];
+  if (n_steps == 0 || most == 0) return;
+  ShownStep shown = shown_step(context, run);
+  if (!shown.selected) shown.step = run.steps[n_steps - 1];  // a step in flight has no results
+  const engine::StepRecord& step = *shown.step;
   const std::vector<PoolCandidate> candidates = candidates_of(step);
-  if (candidates.empty()) return;
-  small_label(
-      fmt::format("candidates of step {} and results: {}", step.begun.step, candidates.size()));
+  small_label(fmt::format("candidates and results of {}: {}", words_of(shown), candidates.size()));
   const float row = px(23) + ImGui::GetStyle().ItemSpacing.y;
-  const float high = std::min(static_cast<float>(candidates.size()) * row,
-                              ImGui::GetContentRegionAvail().y * 0.55f);
+  const float high =
+      std::min(static_cast<float>(most) * row, ImGui::GetContentRegionAvail().y * 0.55f);
   if (ImGui::BeginChild("candidates", {0, high}))
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       ImGui::PushID(static_cast<int>(i));
@@ -347,7 +351,7 @@ void draw_pool(Context& context) {
     return;
   }
   PoolState& pool = pool_at_playhead(context, run);
-  candidate_list(context, run);
+  candidate_list(context, run, pool.most_tried);
   if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
     small_label(engine::describe(*gone));
   if (pool.entries.empty()) {
@@ -417,7 +421,8 @@ const Panel kPoolPanel{
     .fits = fits_pool,
     .instead = instead_of_pool,
     .help =
-        "The n-grams that the decoder can propose, and the candidates of the step at the playhead. "
+        "The n-grams that the decoder can propose, and the candidates of the selected step, else "
+        "of the step at the playhead. "
         "For prompt lookup and suffix decoding: the continuations that they copied, and from "
         "where.",
     .marks = kPoolMarks,

@@ -1,4 +1,4 @@
-// The step that the panels Tree, Mask and P/Q show.
+// The step that the panels Tree, Mask, P/Q and Pool show.
 #pragma once
 
 #include <optional>

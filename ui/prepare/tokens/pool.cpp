@@ -179,7 +179,10 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
     break;
   }
   while (pool.n_steps < n_steps) {
-    if (const auto change = run.steps.pool_lists(pool.n_steps)) apply(pool.entries, *change);
+    if (const auto change = run.steps.pool_lists(pool.n_steps)) {
+      apply(pool.entries, *change);
+      pool.most_tried = std::max(pool.most_tried, change->tried.size());
+    }
     ++pool.n_steps;
     if (pool.n_steps % pool.saved_every == 0) save(pool);
   }

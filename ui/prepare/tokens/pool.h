@@ -53,6 +53,7 @@ struct PoolState {
   std::size_t n_steps = 0;
   PoolEntries entries;
   int n_keys = 0, n_ngrams = 0;  // sizes that the decoder reported last
+  std::size_t most_tried = 0;    // the most candidates of one step, of all steps read so far
 
   /// Packed copies of the entries, by number of steps, so that a jump back does not begin with step 0.
   std::map<std::size_t, std::vector<std::int32_t>> saved;
