@@ -244,6 +244,32 @@ TEST(FramePace, is_low_while_a_set_of_races_is_measured) {
   EXPECT_NEAR(software.gap(false), 0.6, 1e-9);
 }
 
+TEST(FramePace, is_20_per_second_while_measuring_without_focus) {
+  ui::FramePace card(false);
+  card.focus(false);
+  EXPECT_EQ(card.gap(false), 1.0 / 60) << "nothing is measured";
+  EXPECT_FALSE(card.unfocused());
+  card.measuring(true);
+  EXPECT_TRUE(card.unfocused());
+  EXPECT_FALSE(card.quiet());
+  EXPECT_EQ(card.gap(false), 1.0 / 20);
+  EXPECT_EQ(card.gap(true), 1.0 / 20);
+  card.limit(10);
+  EXPECT_EQ(card.gap(false), 1.0 / 10) << "a lower limit of the user stays";
+  card.limit(60);
+  card.measuring(true, true);
+  EXPECT_EQ(card.gap(false), 0.5) << "a set of races is measured";
+  EXPECT_EQ(card.gap(true), 1.0 / 20);
+  card.measuring(true);
+  card.focus(true);
+  EXPECT_FALSE(card.unfocused());
+  EXPECT_EQ(card.gap(false), 1.0 / 60);
+  ui::FramePace software(true);
+  software.focus(false);
+  software.measuring(true);
+  EXPECT_EQ(software.gap(false), 0.5);
+}
+
 TEST(Window, draws_rarely_while_measuring) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;

@@ -142,6 +142,10 @@ TEST(Words, status_bar_has_only_known_facts) {
                            "cpu 97 % busy", "drawing takes 0.6 ms", "measured range: 12.0 ms"})
     EXPECT_THAT(going, HasSubstr(part));
   EXPECT_THAT(bar_words({.running = true, .paused = true}), HasSubstr("paused between two steps"));
+  const char* without_focus = "window without focus: at most 20 frames per second";
+  EXPECT_THAT(bar_words({.running = true, .unfocused = true}), HasSubstr(without_focus));
+  EXPECT_THAT(bar_words({.running = true, .quiet = true, .unfocused = true}),
+              AllOf(HasSubstr("measuring: few frames"), Not(HasSubstr(without_focus))));
   Stage stage;
   stage.shell.take(streams::one_run("jacobi"));
   stage.shell.show(Screen::Live);

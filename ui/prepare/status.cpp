@@ -224,7 +224,10 @@ std::string bar_words(const BarFacts& facts) {
     add(facts.paused ? "paused between two steps" : "running");
   else if (facts.source.empty())
     add(facts.paused ? "the next run starts paused" : "idle");
-  if (facts.quiet) add("measuring: few frames are drawn, to leave the processor to the decoders");
+  if (facts.quiet)
+    add("measuring: few frames are drawn, to leave the processor to the decoders");
+  else if (facts.unfocused)
+    add("window without focus: at most 20 frames per second while a run decodes");
   if (facts.n_dropped > 0)
     add(fmt::format("details of some steps were dropped: {} messages in the Log", facts.n_dropped));
   if (facts.n_inconsistent > 0)

@@ -90,6 +90,7 @@ struct BarFacts {
   std::int64_t n_inconsistent = 0, n_dropped = 0;
   bool running = false, paused = false;  // state of the engine
   bool quiet = false;                    // the window draws rarely to keep the processor free
+  bool unfocused = false;                // it draws fewer frames because it has no focus
   std::string device;                    // the device and its load: "cpu 97 % busy"
   double draw_ms = 0;
   int scale_percent = 100;

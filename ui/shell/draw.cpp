@@ -525,6 +525,7 @@ void Shell::draw_status_bar(Context& c) {
       .n_inconsistent = c.timeline.n_inconsistent(),
       .paused = live.held(),
       .quiet = quiet_,
+      .unfocused = unfocused_,
       .draw_ms = draw_ms_,
       .scale_percent = static_cast<int>(std::lround(100 * px(1) / (presents_ ? kPresenting : 1)))};
   const bool has_chip =

@@ -13,8 +13,9 @@ bool draws_in_software(const char* renderer) {
 }
 
 double FramePace::gap(bool has_input) const {
-  if (!quiet()) return frame_seconds_;
-  if (!software_) return has_input ? frame_seconds_ : std::max(frame_seconds_, kSetSeconds);
+  const double least = unfocused() ? std::max(frame_seconds_, kUnfocusedSeconds) : frame_seconds_;
+  if (!quiet()) return least;
+  if (!software_) return has_input ? least : std::max(least, kSetSeconds);
   if (has_input) return kAnswerSeconds;
   return std::clamp(cost_ / kQuietShare, kQuietSeconds, kLongestSeconds);
 }

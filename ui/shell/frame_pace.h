@@ -1,5 +1,5 @@
 // The minimum time between frames. Drawing takes processor time from the decoder. While steps are measured, frames are therefore rare if a software
-// renderer draws them, or if the steps belong to a set of races, whose figures are compared.
+// renderer draws them, or if the steps belong to a set of races, whose figures are compared; and fewer if the window has no focus.
 #pragma once
 
 namespace ui {
@@ -16,6 +16,8 @@ class FramePace {
   static constexpr double kQuietSeconds = 0.5, kLongestSeconds = 1;
   /// Minimum time between frames while a set of races is measured, s. On two cores, 10 frames a second made decoding 3 % slower.
   static constexpr double kSetSeconds = 0.5;
+  /// Minimum time between frames while steps are measured and the window has no focus, s.
+  static constexpr double kUnfocusedSeconds = 1.0 / 20;
   /// Maximum delay of the response to input with a software renderer, s.
   static constexpr double kAnswerSeconds = 0.1;
 
@@ -30,18 +32,22 @@ class FramePace {
     measuring_ = on;
     of_set_ = of_set;
   }
+  /// Sets whether the window has the focus.
+  void focus(bool on) { focus_ = on; }
   /// Reports the time to draw a frame.
   void drew(double seconds) { cost_ = seconds; }
 
   /// Returns true if frames are drawn rarely.
   bool quiet() const { return measuring_ && (software_ || of_set_); }
+  /// Returns true if fewer frames are drawn because the window has no focus.
+  bool unfocused() const { return measuring_ && !focus_; }
   /// Returns the minimum time between the starts of two frames, s.
   /// @param has_input  true: input waits for a response
   double gap(bool has_input) const;
 
  private:
   bool software_;
-  bool measuring_ = false, of_set_ = false;
+  bool measuring_ = false, of_set_ = false, focus_ = true;
   double frame_seconds_ = 1.0 / 60;
   double cost_ = 0;
 };

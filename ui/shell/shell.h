@@ -220,8 +220,11 @@ class Shell {
   bool may_close();
   /// Returns the sessions that earlier windows did not save, newest first, without those opened or discarded.
   const std::vector<UnsavedSession>& unsaved_sessions() const { return unsaved_sessions_; }
-  /// Sets if frames are drawn rarely to keep the processor free; the status bar shows this.
-  void quiet(bool on) { quiet_ = on; }
+  /// Sets if frames are drawn rarely to keep the processor free, and if they are fewer because the window has no focus; the status bar shows this.
+  void pace(bool quiet, bool unfocused) {
+    quiet_ = quiet;
+    unfocused_ = unfocused;
+  }
 
  private:
   // A progress bar appears after this time; shorter operations need none.
@@ -506,7 +509,7 @@ class Shell {
   std::string save_folder_;  // folder of the last save in this session; empty: none yet
   bool overlay_begins_ = false;
   bool presents_ = false;
-  bool captions_ = false, quiet_ = false;
+  bool captions_ = false, quiet_ = false, unfocused_ = false;
   std::optional<Picture>
       picture_;  // the requested picture, or what the frames of an animation show
   std::unique_ptr<Animating> animating_;

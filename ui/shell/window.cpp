@@ -322,7 +322,12 @@ class Loop {
     if (waits()) n_quiet_ = 0;
     pace_.limit(shell_.settings().frames_per_second);
     pace_.measuring(shell_.measures() && !options_.hooks.draw_always, shell_.measures_set());
-    shell_.quiet(pace_.quiet());
+    // A recording that is played, a picture and an animation keep their rate.
+    const bool plays = shell_.playhead().mode == Playhead::Mode::Playing ||
+                       shell_.wants_picture() || !options_.screenshot.empty() ||
+                       !options_.animation.empty();
+    pace_.focus(plays || !shell_.measures() || glfwGetWindowAttrib(window_, GLFW_FOCUSED));
+    shell_.pace(pace_.quiet(), pace_.unfocused());
     const bool busy = options_.hooks.draw_always || !options_.screenshot.empty() ||
                       !options_.animation.empty() || shell_.animates();
     glfwPollEvents();
