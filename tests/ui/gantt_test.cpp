@@ -3,14 +3,20 @@
 #include <array>
 #include <cstdio>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
 #include "tests/support/work_time.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/streams.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/time/counters.h"
 #include "ui/prepare/time/flow_arrows.h"
 #include "ui/prepare/time/gantt.h"
@@ -399,7 +405,10 @@ TEST(Counters, choices_of_the_decoder_are_a_counter) {
   std::vector<engine::Event> events = streams::one_run("prompt-lookup");
   for (engine::Event& event : events)
     if (auto* drafted = std::get_if<engine::Drafted>(&event); drafted && drafted->step >= 2)
-      drafted->decision = {.size = drafted->step % 5, .tokens = 1.5f, .ms = 5, .plain_ms = 4};
+      drafted->decision = {.size = drafted->step % 5,
+                           .tokens = 1.5f,
+                           .ms = drafted->step == 3 ? 50.0f : 5.0f,
+                           .plain_ms = 4};
   const auto timeline = timeline_of(events);
   const engine::RunRecord& run = *timeline.run(1);
   RunCounters counters;
@@ -407,9 +416,52 @@ TEST(Counters, choices_of_the_decoder_are_a_counter) {
   ASSERT_GT(counters.choice.size(), 5u);
   for (std::size_t i = 0; i < counters.choice.size(); ++i)
     EXPECT_EQ(counters.of(LaneKind::Choice).at(i), i < 2 ? 0 : static_cast<float>(i % 5));
+  EXPECT_EQ(counters.missed.at(1), 0) << "no size was chosen";
+  EXPECT_EQ(counters.missed.at(3), 1) << "a tenth of the expected time";
   ui::RunTimes times;
   extend(times, run);
   EXPECT_EQ(times.total.chosen, static_cast<std::int64_t>(times.steps.size()) - 2);
+}
+
+// Returns the number of characters in the lane `choice` of a slice as wide as the panel. The step takes about 5 ms.
+std::ptrdiff_t n_characters_of_choice(float expected_ms) {
+  constexpr int kStep = 3;
+  std::vector<engine::Event> events = streams::one_run("prompt-lookup");
+  float n_tokens = 0;
+  for (const engine::Event& event : events)
+    if (const auto* committed = std::get_if<engine::Committed>(&event);
+        committed && committed->step == kStep)
+      n_tokens = static_cast<float>(committed->tokens.size());
+  for (engine::Event& event : events)
+    if (auto* drafted = std::get_if<engine::Drafted>(&event))
+      drafted->decision = {.size = 4, .tokens = n_tokens, .ms = expected_ms, .plain_ms = 4};
+  DrawnWindow window;
+  window.shell.take(std::move(events));
+  window.shell.show(Screen::Live);
+  window.said();
+  auto& view = window.shell.state<TimelineView>();
+  LaneOrder& lanes = window.shell.notes().lanes;
+  const LaneKey choice{-1, LaneKind::Choice};
+  for (const LaneKey& lane : view.natural_lanes)
+    if (lane != choice) lanes.hide(lane);
+  const RunTimes times = times_of(*window.shell.session().shown().timeline.run(1));
+  window.shell.playhead().mode = Playhead::Mode::Paused;
+  view.clock = ClockKind::Compute;
+  view.range.t0 = times.steps[kStep].compute0;
+  view.range.t1 = times.steps[kStep].compute1;
+  const auto n_drawn = [&window] {
+    for (int i = 0; i < 3; ++i) window.gui.frame(window.shell);
+    return std::ranges::count(glyphs::drawn(), std::string("Timeline###live.gantt"),
+                              &glyphs::Glyph::window);
+  };
+  const std::ptrdiff_t n_expanded = n_drawn();
+  lanes.toggle_collapsed(choice);  // a collapsed lane has no text in its slices
+  return n_expanded - n_drawn();
+}
+
+TEST(Gantt, wide_choice_has_prediction_and_result) {
+  EXPECT_EQ(n_characters_of_choice(5), 35) << "4: 1.0 tokens, 5.00 ms; measured 1, 5.00 ms";
+  EXPECT_EQ(n_characters_of_choice(9.9f), 36) << "the same after an exclamation mark";
 }
 
 TEST(Arrows, follow_a_guess_from_proposal_to_commit) {

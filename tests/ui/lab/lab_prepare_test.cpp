@@ -1,6 +1,7 @@
 // The computations of the Laboratory on a small session whose results are computed by hand.
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -429,6 +430,43 @@ TEST(LabDecisions, curves_have_expected_and_measured_values) {
   EXPECT_EQ(ui::choice_words(run, 1, 2),
             "size 3\nexpected 2.50 tokens in 11 ms, measured 2 in 13 ms; a plain step takes 9 ms");
   EXPECT_EQ(ui::choice_words(run, 0, 2), ui::choice_words(run, 1, 2));
+}
+
+TEST(LabDecisions, labels_compare_prediction_and_result) {
+  Session s;
+  s.begin(1, "prompt-lookup");
+  engine::Drafted drafted;
+  s.step(1, 0, {}, {1}, {});
+  drafted.decision = {.size = 4, .tokens = 2.1f, .ms = 10, .plain_ms = 9};
+  s.step(1, 1, {{2, 0}}, {2, 3}, {.forward = 12 * kMs}, drafted);
+  s.step(1, 2, {{2, 0}}, {2}, {.forward = 12 * kMs}, drafted);
+  s.step(1, 3, {{2, 0}}, {2, 3}, {.forward = 16 * kMs}, drafted);
+  s.step(1, 4, {{2, 0}}, {2}, {.forward = 5 * kMs}, drafted);
+  const engine::Timeline timeline = timeline_of(s.events);
+  const engine::RunRecord& run = timeline.runs()[0];
+  EXPECT_TRUE(ui::choice_labels(run.steps[0]).empty()) << "no size was chosen";
+  EXPECT_FALSE(ui::missed_by(run.steps[0]).any());
+  EXPECT_THAT(
+      ui::choice_labels(run.steps[1]),
+      ElementsAre("4: 2.1 tokens, 10.0 ms; measured 2, 12.0 ms", "4: 2.1 tokens; measured 2", "4"));
+  EXPECT_THAT(ui::choice_labels(run.steps[2]),
+              ElementsAre("! 4: 2.1 tokens, 10.0 ms; measured 1, 12.0 ms",
+                          "! 4: 2.1 tokens; measured 1", "! 4"));
+  const auto missed = [&](std::size_t i) {
+    const ui::Missed found = ui::missed_by(run.steps[i]);
+    return std::pair(found.tokens, found.time);
+  };
+  EXPECT_EQ(missed(1), std::pair(false, false));
+  EXPECT_EQ(missed(2), std::pair(true, false)) << "fewer than half of the tokens";
+  EXPECT_EQ(missed(3), std::pair(false, true)) << "1.6 times the time";
+  EXPECT_EQ(missed(4), std::pair(true, true)) << "half of the time";
+  using testing::EndsWith, testing::HasSubstr, testing::Not;
+  EXPECT_THAT(ui::choice_words(run, 1, 2), Not(HasSubstr("!")));
+  EXPECT_THAT(ui::choice_words(run, 2, 3), EndsWith("\n! missed the prediction: tokens"));
+  EXPECT_THAT(ui::choice_words(run, 3, 4), EndsWith("\n! missed the prediction: time"));
+  EXPECT_THAT(ui::choice_words(run, 4, 5), EndsWith("\n! missed the prediction: tokens, time"));
+  EXPECT_THAT(ui::choice_words(run, 0, 5),
+              EndsWith("\n! missed the prediction: tokens of 2 steps, time of 2"));
 }
 
 TEST(LabDecisions, words_of_several_choices_are_means) {

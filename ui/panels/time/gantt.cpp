@@ -84,6 +84,13 @@ void draw_forwards_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
   }
 }
 
+void draw_missed_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  const auto [min, max] = sample_slice(at);
+  list->AddRectFilled({min.x, min.y - px(2)}, {min.x + px(4), min.y + px(1)},
+                      colour(theme().bright));
+  list->AddText(fonts().mono, px(11), {min.x + px(6), min.y}, colour(theme().bright), "! 4");
+}
+
 void draw_flow_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
   const auto [min, max] = sample_slice(at);
   const ImU32 bright = colour(theme().bright);
@@ -118,6 +125,8 @@ constexpr std::array kTimelineMarks{
              .draw = draw_rejection_sample},
     MarkNote{.words = "a proposal: each forward of the draft model with its number of rows",
              .draw = draw_forwards_sample},
+    MarkNote{.words = "lane choice: tokens missed the prediction by a factor of 2, or time by 1.5",
+             .draw = draw_missed_sample},
     MarkNote{.words = "the steps that the selected token passed through", .draw = draw_flow_sample},
     MarkNote{.words = "a bookmark with its number (Ctrl+1)", .draw = draw_flag_sample},
     MarkNote{.words = "a temporary mark (M); Shift+M keeps it", .draw = draw_passing_flag_sample},

@@ -1,5 +1,6 @@
 // The rows below the ruler of the timeline: lanes, counters, their labels, and the arrows across them.
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <map>
 
@@ -315,9 +316,32 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
   if (!row.collapsed) draw_end_word(row.run->was_stopped() ? "stopped" : "done", row, x, p);
 }
 
+// Marks a column of the lane `choice` if one of its steps missed its prediction. A column of one step gets the longest label that fits into [x0, x1].
+void draw_choice(
+    const Row& row, const RunCounters& counters, const StepColumn& column, float x0, float x1) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float wide = x1 - x0;
+  const std::size_t last = std::min(column.last, counters.missed.size());
+  if (counters.missed.of(column.first, last).second > 0)
+    list->AddRectFilled({x0, row.y}, {x0 + px(wide < px(6) ? 1.5f : 4), row.y + px(3)},
+                        colour(theme().bright));
+  if (row.collapsed || wide < px(24) || column.last - column.first > 1) return;
+  ImFont* font = fonts().mono;
+  for (const std::string& label : choice_labels(row.run->steps[column.first])) {
+    const float needs = font->CalcTextSizeA(px(11), FLT_MAX, 0, label.c_str()).x;
+    if (needs > wide - px(8)) continue;
+    const ImVec2 at{x0 + px(4), std::floor(row.middle() - px(6))};
+    list->AddRectFilled({at.x - px(2), at.y - px(1)}, {at.x + needs + px(2), at.y + px(12)},
+                        colour(theme().card), px(2));
+    list->AddText(font, px(11), at, colour(theme().bright), label.c_str());
+    return;
+  }
+}
+
 // Draws a counter. A column reaches from the lowest to the highest value of its steps.
 void draw_counter(Context& context, const Row& row, const Picture& p) {
-  const Extremes& values = counters_of(context, *row.run).of(row.key.kind);
+  const RunCounters& counters = counters_of(context, *row.run);
+  const Extremes& values = counters.of(row.key.kind);
   const RunTimes& times = context.times(*row.run);
   const float top = row.y + px(row.collapsed ? 1 : 4), foot = row.y + row.height - px(2);
   const float scale = (foot - top) / std::max(1.0f, values.highest());
@@ -334,6 +358,8 @@ void draw_counter(Context& context, const Row& row, const Picture& p) {
     const float y0 = foot - high * scale, y1 = foot - low * scale;
     list->AddRectFilled({x0, y0}, {x1, foot}, band);
     list->AddRectFilled({x0, y0 - px(0.75f)}, {x1, std::max(y0 + px(0.75f), y1)}, edge);
+    if (row.key.kind == LaneKind::Choice)
+      draw_choice(row, counters, column, std::max(x0, p.x0), std::min(x1, p.x1));
     if (!hovered || mouse < x0 || mouse >= x1) continue;
     const engine::StepId first = times.steps[column.first].step;
     const bool one = column.last - column.first == 1;

@@ -4,6 +4,7 @@
 
 #include "engine/base/types.h"
 #include "engine/event/timeline/timeline.h"
+#include "ui/prepare/lab/decisions.h"
 
 namespace ui {
 
@@ -60,6 +61,7 @@ void extend(RunCounters& counters, const engine::RunRecord& run) {
     counters.tokens.push(static_cast<float>(step.n_tokens));
     counters.cache.push(static_cast<float>(step.ended.kv_len));
     counters.choice.push(static_cast<float>(std::max(0, step.chosen - 1)));
+    counters.missed.push(step.chosen > 0 && missed_by(run.steps[i]).any() ? 1 : 0);
     // Only steps that change the pool report its size.
     const float before = i > 0 ? counters.pool.at(i - 1) : 0;
     counters.pool.push(step.has_pool ? static_cast<float>(run.steps[i].pool->n_ngrams) : before);

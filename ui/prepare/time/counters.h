@@ -41,6 +41,7 @@ class Extremes {
 /// The counters of a run.
 struct RunCounters {
   Extremes rows, tokens, cache, pool, choice;
+  Extremes missed;  // 1: the step missed the prediction of its choice by much; 0: not
 
   /// Returns the values of a counter.
   const Extremes& of(LaneKind counter) const;
