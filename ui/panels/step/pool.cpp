@@ -128,8 +128,8 @@ void candidate_row(Context& context,
                         candidate.ngram.n_hits, candidate.ngram.n_tries));
 }
 
-// Lists the candidates of the selected step, else of the last complete step at the playhead. The list has room for the most candidates of a step: a
-// click in the table below selects another step, and the rows of the table must stay under the mouse for a double click.
+// Lists the candidates of the selected step, else of the last complete step at the playhead. The list has room for the most candidates of a step:
+// a click in the table below selects another step, and the rows of the table must stay under the mouse for a double click.
 // @param most  the most candidates of a step
 void candidate_list(Context& context, const engine::RunRecord& run, std::size_t most) {
   const std::size_t n_steps = context.n_steps(run);
