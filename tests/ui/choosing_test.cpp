@@ -10,6 +10,7 @@
 #include <imgui_te_engine.h>
 #include <imgui_te_internal.h>
 
+#include "tests/ui/support/chart_mouse.h"
 #include "tests/ui/support/replay.h"
 #include "ui/panels/results/runs.h"
 #include "ui/panels/step/pool.h"
@@ -241,7 +242,8 @@ TEST(Choosing, click_on_a_figure_selects_its_steps) {
     const engine::RunRecord& run = *run_of(stage);
     const auto chosen = [&]() -> const ui::Chosen& { return shell.selection().chosen(); };
     ctx->SetRef(ImGui::FindWindowByName("Numbers###live.numbers"));
-    ctx->ItemClick("tokens committed per step/$$2/bar");
+    move_to_x(ctx, "##tokens committed per step", 2);
+    ctx->MouseClick();
     ctx->Yield(2);
     std::size_t two = 0;
     for (std::size_t i = 0; i < run.steps.size(); ++i) two += run.steps.head(i).n_tokens == 2;

@@ -16,6 +16,7 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include "tests/ui/support/chart_mouse.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/headless.h"
@@ -557,8 +558,9 @@ TEST(Choosing, ctrl_adds_slices_cells_and_bars) {
     IM_CHECK_EQ(n_steps(), std::size_t{3});
     // Ctrl+click on a bar of the panel Numbers.
     ctx->SetRef(ImGui::FindWindowByName("Numbers###live.numbers"));
+    move_to_x(ctx, "##tokens committed per step", 2);
     ctx->KeyDown(ImGuiMod_Ctrl);
-    ctx->ItemClick("tokens committed per step/$$2/bar");
+    ctx->MouseClick();
     ctx->KeyUp(ImGuiMod_Ctrl);
     ctx->Yield(2);
     IM_CHECK_GT(n_steps(), std::size_t{3});

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <imgui.h>
 #include <imgui_internal.h>
+#include <implot.h>
+#include <implot_internal.h>
 
 #include "tests/support/work_time.h"
 #include "tests/ui/support/drawn_window.h"
@@ -26,6 +28,7 @@ namespace {
 
 using headless::Headless;
 using testing::HasSubstr;
+using testing::Not;
 
 void draw_everything(const std::vector<engine::Event>& events, int scale = 100) {
   Headless gui;
@@ -321,8 +324,7 @@ TEST(Panels, at_most_five_lanes_can_be_added) {
     return gui.said(shell);
   };
   EXPECT_THAT(said_with(4), HasSubstr("Add lane"));
-  EXPECT_THAT(said_with(5),
-              testing::AllOf(HasSubstr("E Speculative"), testing::Not(HasSubstr("Add lane"))));
+  EXPECT_THAT(said_with(5), testing::AllOf(HasSubstr("E Speculative"), Not(HasSubstr("Add lane"))));
 }
 
 TEST(Panels, draw_every_prefix_of_a_stream) {
@@ -519,6 +521,62 @@ TEST(Sketches, empty_panels_show_their_own) {
   window.said();
   EXPECT_TRUE(sketched_in("Text###live.text").empty());
   EXPECT_TRUE(sketched_in("Timeline###live.gantt").empty());
+}
+
+TEST(Charts, bars_zoom_pan_and_show_the_value_under_the_mouse) {
+  DrawnWindow window;
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(streams::one_run("lookahead", 300));
+  window.said();
+  ImGuiWindow* panel = ImGui::FindWindowByName("Numbers###live.numbers");
+  ASSERT_NE(panel, nullptr);
+  const ImGuiID id = panel->GetID("##tokens committed per step");
+  ASSERT_NE(GImPlot->Plots.GetByKey(id), nullptr);
+  const auto rect = [&] { return GImPlot->Plots.GetByKey(id)->PlotRect; };
+  const auto x = [&] { return GImPlot->Plots.GetByKey(id)->Axes[ImAxis_X1]; };
+  ImGui::SetScrollY(panel, GImPlot->Plots.GetByKey(id)->FrameRect.Min.y - panel->InnerRect.Min.y);
+  window.said();
+  const ImPlotRange all = x().Range;
+  const ui::Place locked = window.shell.selection().locked;
+  const ImVec2 at{x().PlotToPixels(1), rect().GetCenter().y};
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMousePosEvent(at.x, at.y);
+  EXPECT_THAT(window.said(), HasSubstr("steps committed 1 token."));
+  io.AddMouseWheelEvent(0, 2);
+  window.said();
+  const ImPlotRange zoomed = x().Range;
+  EXPECT_LT(zoomed.Size(), all.Size());
+  io.AddMouseButtonEvent(ImGuiMouseButton_Left, true);
+  window.said();
+  io.AddMousePosEvent(at.x + 40, at.y);
+  window.said();
+  io.AddMouseButtonEvent(ImGuiMouseButton_Left, false);
+  window.said();
+  EXPECT_LT(x().Range.Min, zoomed.Min);
+  EXPECT_EQ(window.shell.selection().locked, locked) << "a drag selects no steps";
+}
+
+TEST(Charts, a_line_of_recent_values_shows_the_one_under_the_mouse) {
+  DrawnWindow window;
+  window.said();
+  const std::vector<float> values{1, 2, 40, 3, 5};
+  ImVec2 at;
+  const auto draw = [&] {
+    ImGui::SetNextWindowPos({0, 0});
+    ImGui::SetNextWindowSize({400, 300});
+    ImGui::Begin("recent");
+    at = ImGui::GetCursorScreenPos();
+    ui::sparkline("values", values, {200, 20}, ui::theme().good);
+    ImGui::End();
+  };
+  EXPECT_THAT(window.gui.said(draw), Not(HasSubstr("newest")));
+  const auto said_at = [&](float x) {
+    ImGui::GetIO().AddMousePosEvent(at.x + x, at.y + 10);
+    window.gui.said(draw);
+    return window.gui.said(draw);
+  };
+  EXPECT_THAT(said_at(101), HasSubstr("40, 2 before the newest"));
+  EXPECT_THAT(said_at(199), HasSubstr("5, the newest"));
 }
 
 }  // namespace

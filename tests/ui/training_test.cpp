@@ -145,13 +145,15 @@ TEST(Training, chart_survives_extreme_values) {
                                                                        {-4, -4}}) {
     Curve curve{"c", {}, y};
     for (std::size_t i = 0; i < y.size(); ++i) curve.x.push_back(static_cast<double>(i));
-    for (const bool log : {false, true}) {
+    const ui::ChartLook looks[] = {
+        {.x_name = "steps"}, {.x_name = "steps", .log = true}, {.x_name = "steps", .bar_width = 1}};
+    for (const ui::ChartLook& look : looks) {
       ui::ChartAxis axis;
       for (int frame = 0; frame < 3; ++frame)
         window.gui.said([&] {
           ImGui::SetNextWindowSize({400, 300});
           ImGui::Begin("chart");
-          ui::draw_chart("c", {{curve}}, axis, {.x_name = "steps", .log = log}, {380, 250});
+          ui::draw_chart("c", {{curve}}, axis, look, {380, 250});
           ImGui::End();
         });
       EXPECT_LT(axis.min, axis.max);

@@ -50,11 +50,13 @@ int whole_tick_words(double value, char* buffer, int size, void* data) {
 }
 
 // Extends the axis by the curves, and shows all of it if the user did not choose a part.
-void follow(ChartAxis& axis, std::span<const Curve> curves) {
+void follow(ChartAxis& axis, std::span<const Curve> curves, double bar_width) {
+  // Charts of bars share no axis, and bars may disappear.
+  if (bar_width > 0) axis.data_min = HUGE_VAL, axis.data_max = -HUGE_VAL;
   for (const Curve& curve : curves) {
     if (curve.x.empty()) continue;
-    axis.data_min = std::min(axis.data_min, curve.x.front());
-    axis.data_max = std::max(axis.data_max, curve.x.back());
+    axis.data_min = std::min(axis.data_min, curve.x.front() - bar_width / 2);
+    axis.data_max = std::max(axis.data_max, curve.x.back() + bar_width / 2);
   }
   if (!axis.shows_all || axis.data_min > axis.data_max) return;
   const double half =
@@ -130,6 +132,7 @@ void setup(std::span<const Curve> curves, ChartAxis& axis, const ChartLook& look
   ImPlot::SetupAxisLinks(ImAxis_X1, &axis.min, &axis.max);
   ImPlot::SetupAxisFormat(ImAxis_X1, look.whole ? whole_tick_words : tick_words);
   setup_y(curves, look.log);
+  if (look.bar_width > 0) ImPlot::SetupAxisFormat(ImAxis_Y1, whole_tick_words);
   setup_legend(curves, x_of_values(axis, look), width);
   ImPlot::SetupFinish();
 }
@@ -142,14 +145,16 @@ void plot_curve(const Curve& curve,
   const std::vector<ChartPoint> points = thinned(curve, axis.min, axis.max, columns, look.log);
   const std::string name = entry(curve, index, x_of_values(axis, look));
   ImPlotSpec spec;
-  spec.LineColor = spec.MarkerFillColor = spec.MarkerLineColor =
-      ink(curve_ink(theme(), static_cast<int>(index)));
+  spec.LineColor = spec.FillColor = spec.MarkerFillColor = spec.MarkerLineColor =
+      ink(look.ink.value_or(curve_ink(theme(), static_cast<int>(index))));
   spec.LineWeight = px(kLineWidth);
   spec.MarkerSize = px(kMarkerRadius);
   spec.Stride = sizeof(ChartPoint);
   const ChartPoint* first = points.data();
   const int n = static_cast<int>(points.size());
-  ImPlot::PlotLine(name.c_str(), n ? &first->x : nullptr, n ? &first->y : nullptr, n, spec);
+  const double *x = n ? &first->x : nullptr, *y = n ? &first->y : nullptr;
+  if (look.bar_width > 0) return ImPlot::PlotBars(name.c_str(), x, y, n, look.bar_width, spec);
+  ImPlot::PlotLine(name.c_str(), x, y, n, spec);
   // Of a dense curve only some values have markers; the first is shifted by curve, so that markers of near curves differ.
   const int every = look.dots ? 1 : std::max(1, n * kMarkerEvery / std::max(columns, kMarkerEvery));
   const int begin = look.dots ? 0 : static_cast<int>(index) * every / kCurveInks;
@@ -199,14 +204,16 @@ std::optional<double> draw_chart(const char* id,
     return std::ranges::any_of(curve.y, [](double y) { return y > 0; });
   };
   look.log = look.log && std::ranges::any_of(curves, positive);
-  follow(axis, curves);
+  follow(axis, curves, look.bar_width);
   const double min = axis.min, max = axis.max;
   const ImGuiID own_id = ImGui::GetID(id);
   ImGui::PushFont(nullptr, kSmallSize);
   // Margins of a logarithmic axis could reach below 0.
   ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, ImVec2(0, look.log ? 0 : 0.1f));
   std::optional<double> clicked;
-  if (ImPlot::BeginPlot((std::string("##") + id).c_str(), size, ImPlotFlags_NoMouseText)) {
+  if (ImPlot::BeginPlot(
+          (std::string("##") + id).c_str(), size,
+          ImPlotFlags_NoMouseText | (look.bar_width > 0 ? ImPlotFlags_NoLegend : 0))) {
     setup(curves, axis, look, size.x);
     const bool hovered = ImPlot::IsPlotHovered();
     if (const auto x = hovered ? nearest_x(curves, ImPlot::GetPlotMousePos().x) : std::nullopt) {
@@ -222,7 +229,8 @@ std::optional<double> draw_chart(const char* id,
     if (!std::isnan(axis.hovered)) line_at("##hovered", axis.hovered, theme().faint, 0);
     const float moved = ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left];
     if (hovered && !std::isnan(axis.hovered)) {
-      tooltip(fmt::format("{} {}", value_in_words(axis.hovered), look.x_name));
+      if (look.bar_width == 0)
+        tooltip(fmt::format("{} {}", value_in_words(axis.hovered), look.x_name));
       if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) && moved < px(4) * px(4))
         clicked = axis.hovered;
     }
@@ -230,35 +238,12 @@ std::optional<double> draw_chart(const char* id,
     ImPlot::EndPlot();
     if (axis.min != min || axis.max != max) axis.shows_all = false;
     if (fits) axis.shows_all = true;
+  } else if (axis.hovered_in == own_id) {
+    axis.hovered = NAN;
   }
   ImPlot::PopStyleVar();
   ImGui::PopFont();
   return clicked;
-}
-
-void draw_bars(const char* id, const Bars& bars, Rgb rgb, ImVec2 size) {
-  ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, ImVec2(0, 0));
-  ImPlot::PushStyleVar(ImPlotStyleVar_PlotBorderSize, 0);
-  ImPlot::PushStyleColor(ImPlotCol_PlotBg, IM_COL32(0, 0, 0, 0));
-  if (ImPlot::BeginPlot((std::string("##") + id).c_str(), size,
-                        ImPlotFlags_CanvasOnly | ImPlotFlags_NoFrame | ImPlotFlags_NoInputs)) {
-    constexpr ImPlotAxisFlags kBare = ImPlotAxisFlags_NoDecorations;
-    ImPlot::SetupAxis(ImAxis_X1, nullptr, kBare);
-    ImPlot::SetupAxis(ImAxis_Y1, nullptr, kBare | (bars.lie ? ImPlotAxisFlags_Invert : 0));
-    ImPlot::SetupAxisLimits(bars.lie ? ImAxis_Y1 : ImAxis_X1, bars.first, bars.last,
-                            ImPlotCond_Always);
-    ImPlot::SetupAxisLimits(bars.lie ? ImAxis_X1 : ImAxis_Y1, 0, bars.longest, ImPlotCond_Always);
-    ImPlotSpec spec;
-    spec.FillColor = ink(rgb);
-    spec.LineColor = ink(rgb);
-    spec.Flags = bars.lie ? ImPlotBarsFlags_Horizontal : 0;
-    const double* x = bars.lie ? bars.length.data() : bars.at.data();
-    const double* y = bars.lie ? bars.at.data() : bars.length.data();
-    ImPlot::PlotBars("##bars", x, y, static_cast<int>(bars.at.size()), bars.thickness, spec);
-    ImPlot::EndPlot();
-  }
-  ImPlot::PopStyleColor();
-  ImPlot::PopStyleVar(2);
 }
 
 }  // namespace ui

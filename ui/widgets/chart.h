@@ -1,4 +1,4 @@
-// A line chart by ImPlot. The legend names each curve with its marker and its value under the mouse, at the marked x, or the newest; a click on an entry
+// Charts by ImPlot. The legend names each curve with its marker and its value under the mouse, at the marked x, or the newest; a click on an entry
 // hides the curve. The wheel zooms, dragging pans, the right button selects a range, a double click shows everything again.
 #pragma once
 
@@ -33,6 +33,9 @@ struct ChartLook {
   std::optional<double> marked = {};  // an x that is selected elsewhere
   std::optional<double> level = {};   // a y that a horizontal line shows
   bool marks_below = false;           // mark the values below the level
+  // > 0: bars this wide along x in place of lines, with whole labels along y and without a legend; the caller draws the tooltip of axis.hovered.
+  double bar_width = 0;
+  std::optional<Rgb> ink = {};  // the colour of all curves
 };
 
 /// Draws a chart at the cursor, `size` pixels large.
@@ -42,16 +45,5 @@ std::optional<double> draw_chart(const char* id,
                                  ChartAxis& axis,
                                  const ChartLook& look,
                                  ImVec2 size);
-
-/// Bars without axes and without input, as a background of buttons and words.
-struct Bars {
-  std::span<const double> at, length;  // [n] place along the axis; length, >= 0
-  double first = 0, last = 1;          // ends of the axis: left and right, or top and bottom
-  double longest = 1;                  // the length that fills the height, or the width
-  double thickness = 1;                // along the axis
-  bool lie = false;                    // bars grow to the right instead of up
-};
-/// Draws bars at the cursor, `size` pixels large, in one colour.
-void draw_bars(const char* id, const Bars& bars, Rgb rgb, ImVec2 size);
 
 }  // namespace ui

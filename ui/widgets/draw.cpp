@@ -4,13 +4,14 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
+#include <fmt/format.h>
 #include <imgui_internal.h>
 #include <implot.h>
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "ui/prepare/time/curves.h"
 #include "ui/widgets/area.h"
 #include "ui/widgets/fonts.h"
 
@@ -359,20 +360,45 @@ void tooltip(const std::string& text) {
   ImGui::EndTooltip();
 }
 
-void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top) {
+void sparkline(
+    const std::string& id, std::span<const float> values, ImVec2 size, Rgb rgb, float top) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::Dummy(size);
-  if (values.size() < 2) return;
-  const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
-  const float low = top > 0 ? 0 : *lowest, high = top > 0 ? std::max(top, *highest) : *highest;
-  const float range = high - low > 0 ? high - low : 1;
-  std::vector<ImVec2> line;
-  line.reserve(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    line.push_back({at.x + size.x * static_cast<float>(i) / static_cast<float>(values.size() - 1),
-                    at.y + size.y - px(2) - (values[i] - low) / range * (size.y - px(4))});
-  ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), colour(rgb),
-                                          px(1.5f));
+  size.x = std::max(size.x, 1.0f);
+  if (values.size() < 2) return ImGui::Dummy(size);
+  const int last = static_cast<int>(values.size()) - 1;
+  double low = top > 0 ? 0 : HUGE_VAL, high = top;
+  for (const double value : values)  // a step without compute has an infinite speed
+    if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
+  low = std::min(low, high);
+  const double margin = std::max(0.1 * (high - low), 1e-6 * (1 + high));
+  ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, ImVec2(0, 0));
+  ImPlot::PushStyleVar(ImPlotStyleVar_PlotBorderSize, 0);
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);
+  const bool is_open =
+      ImPlot::BeginPlot(("##" + id).c_str(), size,
+                        ImPlotFlags_CanvasOnly | ImPlotFlags_NoFrame | ImPlotFlags_NoInputs);
+  ImGui::PopItemFlag();
+  if (is_open) {
+    constexpr ImPlotAxisFlags kBare = ImPlotAxisFlags_NoDecorations;
+    ImPlot::SetupAxes(nullptr, nullptr, kBare, kBare);
+    ImPlot::SetupAxesLimits(0, last, low - margin, high + margin, ImPlotCond_Always);
+    ImPlotSpec spec;
+    spec.LineColor = spec.MarkerFillColor = spec.MarkerLineColor = vec(rgb);
+    spec.LineWeight = px(1.5f);
+    ImPlot::PlotLine("##values", values.data(), last + 1, 1, 0, spec);
+    if (ImGui::IsWindowHovered() &&
+        ImGui::IsMouseHoveringRect(at, {at.x + size.x, at.y + size.y})) {
+      const int i = std::clamp(static_cast<int>(std::lround(ImPlot::GetPlotMousePos().x)), 0, last);
+      spec.Marker = ImPlotMarker_Circle;
+      spec.MarkerSize = px(3.5f);
+      ImPlot::PlotScatter("##hovered", &values[static_cast<std::size_t>(i)], 1, 1, i, spec);
+      const std::string value = value_in_words(values[static_cast<std::size_t>(i)]);
+      tooltip(i == last ? value + ", the newest"
+                        : fmt::format("{}, {} before the newest", value, last - i));
+    }
+    ImPlot::EndPlot();
+  }
+  ImPlot::PopStyleVar(2);
 }
 
 std::string label_within(const std::string& label, float width) {
@@ -401,7 +427,7 @@ bool big_number(const Figure& figure, std::span<const float> recent, float width
   words(elided(figure.value, width - px(2)), theme().bright);
   ImGui::PopFont();
   if (!recent.empty())
-    sparkline(recent, {width - px(12), px(18)},
+    sparkline(figure.label, recent, {width - px(12), px(18)},
               theme().monochrome ? theme().dim : handle_on(theme()));
   ImGui::PopStyleVar();
   ImGui::EndGroup();

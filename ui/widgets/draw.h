@@ -97,9 +97,10 @@ bool figure_button(const Figure& figure, ImVec2 size);
 std::string label_within(const std::string& label, float width);
 /// Draws a label, a large number and a line of recent values; otherwise works like label_value().
 bool big_number(const Figure& figure, std::span<const float> recent, float width);
-/// Draws values as a line.
+/// Draws recent values >= 0, oldest first, as a line without axes; the tooltip has the value under the mouse.
 /// @param top  upper end of the scale, which begins at 0; 0: the scale runs from the lowest to the highest value
-void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top = 0);
+void sparkline(
+    const std::string& id, std::span<const float> values, ImVec2 size, Rgb rgb, float top = 0);
 /// Shows a tooltip with the formula of a figure and its numbers.
 void formula_tooltip(const Figure& figure);
 /// Shows a tooltip with text that wraps.

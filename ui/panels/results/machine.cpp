@@ -43,7 +43,7 @@ void percent_row(const Figure& figure, std::span<const float> values, Rgb ink) {
   const float label = std::max(px(84), ImGui::CalcTextSize(figure.label.c_str()).x + px(8));
   words(figure.label, theme().dim);
   ImGui::SameLine(left + label);
-  sparkline(values, {std::max(px(20), wide - label - value), high}, ink, 100);
+  sparkline(figure.label, values, {std::max(px(20), wide - label - value), high}, ink, 100);
   ImGui::PushFont(fonts().bold, kTextSize);
   ImGui::SameLine(left + wide - ImGui::CalcTextSize(figure.value.c_str()).x);
   words(figure.value, theme().bright);

@@ -1,6 +1,7 @@
 #include "ui/panels/results/numbers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/sets/repeats.h"
+#include "ui/prepare/time/curves.h"
 #include "ui/prepare/time/run_times.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
@@ -105,128 +107,114 @@ void no_acceptance_note(Context& context,
   ImGui::Dummy({1, px(2)});
 }
 
+// The x axes of the bars; those of another run begin with all bars in view.
+struct BarAxes : PanelState {
+  engine::RunId run = 0;
+  ChartAxis position, tokens, compute;
+  void document_changed() override { run = 0; }
+};
+
+BarAxes& bar_axes(Context& context, const engine::RunRecord& run) {
+  BarAxes& axes = context.states.get<BarAxes>();
+  if (axes.run != run.id()) axes.position = axes.tokens = axes.compute = {};
+  axes.run = run.id();
+  return axes;
+}
+
+struct PointedBar {
+  int index = -1;  // of the bar under the mouse; -1: none
+  bool is_clicked = false;
+};
+
+PointedBar draw_bars(const char* label, const Curve& bars, ChartAxis& axis, const ChartLook& look) {
+  ImGui::Dummy({1, px(4)});
+  small_label(label);
+  const bool is_clicked =
+      draw_chart(label, {&bars, 1}, axis, look, {ImGui::GetContentRegionAvail().x, px(120)})
+          .has_value();
+  if (std::isnan(axis.hovered)) return {};
+  return {static_cast<int>(nearest(bars, axis.hovered).value_or(0)), is_clicked};
+}
+
 void acceptance(Context& context, const engine::RunRecord& run, const StepRange& n_steps) {
   const Tally& tally = tally_of(context, run, n_steps);
   if (tally.by_place.empty()) return;
-  ImGui::Dummy({1, px(4)});
-  small_label("accepted at position");
-  const float full = std::max(px(20), ImGui::GetContentRegionAvail().x - px(150));
-  const std::size_t n = std::min<std::size_t>(tally.by_place.size(), 8);
-  const ImVec2 top = ImGui::GetCursorScreenPos();
-  std::vector<double> middles, lengths;  // of the bars, px
-  float left = top.x;                    // of the bars
-  for (std::size_t i = 0; i < n; ++i) {
-    const AcceptanceAt& at = tally.by_place[i];
-    const float share =
-        at.verified > 0 ? static_cast<float>(at.accepted) / static_cast<float>(at.verified) : 0;
-    ImGui::BeginGroup();
-    words(fmt::format("{}", i + 1), theme().dim);
-    ImGui::SameLine(px(34));
-    const float width = std::max(px(2), full * share);
-    left = ImGui::GetCursorScreenPos().x;
-    middles.push_back(ImGui::GetCursorScreenPos().y + px(9) - top.y);
-    lengths.push_back(width);
-    ImGui::Dummy({width, px(16)});
-    ImGui::SameLine();
-    words(at.verified > 0 ? percent(share) : "-", theme().bright);
-    ImGui::SameLine();
-    words(fmt::format("n={}", at.verified), theme().dim);
-    ImGui::EndGroup();
-    const Figure figure{fmt::format("acceptance at position {}", i + 1),
-                        at.verified > 0 ? percent(share) : "-",
-                        "accepted / verified at this position; unused proposals were not verified",
-                        fmt::format("{} / {}", at.accepted, at.verified),
-                        Truth::Derived,
-                        StepSet::Verified};
-    ImGui::SetCursorScreenPos(ImGui::GetItemRectMin());
-    const int place = static_cast<int>(i) + 1;
-    if (figure_button(figure, ImGui::GetItemRectSize()))
-      context.choose_steps(run, steps_verifying(run, n_steps, place),
-                           fmt::format("verified a proposal at position {}", place));
+  Curve bars;
+  for (const AcceptanceAt& at : tally.by_place) {
+    bars.x.push_back(static_cast<double>(bars.x.size()) + 1);
+    bars.y.push_back(at.verified > 0 ? 100.0 * at.accepted / at.verified : 0);
   }
-  const ImVec2 end = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({left, top.y});
-  draw_bars("accepted",
-            {.at = middles,
-             .length = lengths,
-             .last = end.y - top.y,
-             .longest = full,
-             .thickness = px(10),
-             .lie = true},
-            fill_of(Mean::Accepted), {full, end.y - top.y});
-  ImGui::SetCursorScreenPos(end);
+  const PointedBar pointed = draw_bars(
+      "accepted at position, %", bars, bar_axes(context, run).position,
+      {.x_name = "position", .whole = true, .bar_width = 0.8, .ink = fill_of(Mean::Accepted)});
+  if (pointed.index < 0) return;
+  const int place = pointed.index + 1;
+  const AcceptanceAt& at = tally.by_place[static_cast<std::size_t>(pointed.index)];
+  formula_tooltip({fmt::format("acceptance at position {}", place),
+                   at.verified > 0 ? fmt::format("{:.0f} %", bars.y[pointed.index]) : "-",
+                   "accepted / verified at this position; unused proposals were not verified",
+                   fmt::format("{} / {}", at.accepted, at.verified), Truth::Derived,
+                   StepSet::Verified});
+  if (pointed.is_clicked)
+    context.choose_steps(run, steps_verifying(run, n_steps, place),
+                         fmt::format("verified a proposal at position {}", place));
 }
 
-// Draws a histogram. @return the index of the bar that was clicked; -1: none
+// Draws how many steps are in each bin; the first bin is centred at `first`, the next at first + wide.
+// @param predicate  returns the property that the steps of a bin share
+// @return the index of the bin that was clicked; -1: none
+template <class Predicate>
 int histogram(const char* label,
-              std::span<const int> counts,
-              const std::string& last,
-              const char* unit) {
-  int top = 0, pressed = -1;
-  std::int64_t total = 0;
-  for (const int c : counts) top = std::max(top, c), total += c;
-  if (top == 0) return pressed;
-  ImGui::Dummy({1, px(2)});
-  small_label(label);
-  ImGui::PushID(label);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float room = ImGui::GetContentRegionAvail().x, high = px(26);
-  const float wide = room / static_cast<float>(counts.size());
-  std::vector<double> middles, lengths;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    middles.push_back(static_cast<double>(i) + 0.5);
-    lengths.push_back(counts[i]);
+              const std::vector<int>& counts,
+              double first,
+              double wide,
+              const char* unit,
+              ChartAxis& axis,
+              const Predicate& predicate) {
+  Curve bars;
+  double total = 0;
+  for (const int count : counts) {
+    bars.x.push_back(first + wide * static_cast<double>(bars.x.size()));
+    bars.y.push_back(count);
+    total += count;
   }
-  draw_bars("bars",
-            {.at = middles,
-             .length = lengths,
-             .last = static_cast<double>(counts.size()),
-             .longest = static_cast<double>(top),
-             .thickness = std::max(0.3f, 1 - px(2) / wide)},
-            theme().work, {std::max(px(20), room), high});
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    ImGui::PushID(static_cast<int>(i));
-    ImGui::SetCursorScreenPos({at.x + wide * static_cast<float>(i), at.y});
-    if (ImGui::InvisibleButton("bar", {std::max(1.0f, wide), high})) pressed = static_cast<int>(i);
-    if (ImGui::IsItemHovered())
-      tooltip(fmt::format("{} {}: {} of {} steps\nClick: select them.", i, unit, counts[i], total));
-    ImGui::PopID();
-  }
-  ImGui::PopID();
-  ImGui::SetCursorScreenPos(at);
-  list->AddLine({at.x, at.y + high + 1}, {at.x + room, at.y + high + 1}, colour(theme().line));
-  ImGui::Dummy({room, high + px(2)});
-  ImGui::PushFont(nullptr, 12);
-  words("0", theme().dim);
-  ImGui::SameLine(std::max(0.0f, right_edge() - ImGui::CalcTextSize(last.c_str()).x));
-  words(last, theme().dim);
-  ImGui::PopFont();
-  return pressed;
+  if (total == 0) return -1;
+  const PointedBar pointed =
+      draw_bars(label, bars, axis,
+                {.x_name = unit, .whole = wide == 1, .bar_width = 0.8 * wide, .ink = theme().work});
+  if (pointed.index >= 0)
+    tooltip(fmt::format("{} of {} steps {}.\nClick: select them.", bars.y[pointed.index], total,
+                        predicate(pointed.index)));
+  return pointed.is_clicked ? pointed.index : -1;
 }
 
 void histograms(Context& context,
                 const engine::RunRecord& run,
                 const RunTimes& times,
                 const StepRange& n) {
+  BarAxes& axes = bar_axes(context, run);
   const Tally& tally = tally_of(context, run, n);
   if (tally.committed.size() > 1) {
-    const int bar = histogram("tokens committed per step", tally.committed,
-                              fmt::format("{}", tally.committed.size() - 1), "tokens");
-    if (bar >= 0)
-      context.choose_steps(run, steps_that_committed(times, n, bar),
-                           "committed " + engine::counted(bar, "token"));
+    const auto committed = [](int bar) { return "committed " + engine::counted(bar, "token"); };
+    const int bar = histogram("tokens committed per step", tally.committed, 0, 1, "tokens",
+                              axes.tokens, committed);
+    if (bar >= 0) context.choose_steps(run, steps_that_committed(times, n, bar), committed(bar));
   }
   const StepHistogram& steps = histogram_of(context, run, n, 24);
-  const int bar = histogram("own compute per step", steps.count, short_time(steps.top_ms * 1e6),
-                            "th bin of the range");
-  if (bar < 0) return;
-  const double wide = steps.top_ms * 1e6 / static_cast<double>(steps.count.size());
-  context.choose_steps(
-      run, steps_in_bin(times, n, steps, bar),
-      bar + 1 == static_cast<int>(steps.count.size())
-          ? fmt::format("took {} or more", short_time(bar * wide))
-          : fmt::format("took {} to {}", short_time(bar * wide), short_time((bar + 1) * wide)));
+  // In microseconds below 1 ms, so that the labels of the axis are short.
+  const char* unit = steps.top_ms < 1 ? "us" : "ms";
+  const double unit_ns = steps.top_ms < 1 ? 1e3 : 1e6;
+  const double wide_ns =
+      steps.top_ms * 1e6 / std::max(1.0, static_cast<double>(steps.count.size()));
+  const double wide = wide_ns / unit_ns;
+  const auto took = [&](int bar) {
+    const std::string from = short_time(bar * wide_ns), to = short_time((bar + 1) * wide_ns);
+    return bar + 1 == static_cast<int>(steps.count.size()) ? fmt::format("took {} or more", from)
+                                                           : fmt::format("took {} to {}", from, to);
+  };
+  const int bar =
+      histogram("own compute per step", steps.count, wide / 2, wide, unit, axes.compute, took);
+  if (bar >= 0) context.choose_steps(run, steps_in_bin(times, n, steps, bar), took(bar));
 }
 
 std::string size_words(const SizeRow& row) {
