@@ -1,4 +1,5 @@
 // Repeated races: figures by hand, the panels that show them, and the window that follows them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@
 #include "engine/event/timeline/timeline.h"
 #include "tests/support/files.h"
 #include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/set_stream.h"
 #include "ui/files/setup_form.h"
@@ -113,7 +115,8 @@ TEST(Repeats, figures_are_medians_with_quartiles) {
   EXPECT_DOUBLE_EQ(jacobi.load_average, 2.5);    // (1 * 100 + 3 * 300) / 400
   EXPECT_EQ(repeat_words(jacobi), "median of 3, 4 requested (q1 to q3)");
   EXPECT_EQ(spread_words(jacobi.tokens_per_second), "200 (150 to 300)");
-  EXPECT_EQ(load_words(jacobi), "stolen 0.5 %, load 2.5");
+  EXPECT_EQ(stolen_words(jacobi), "0.5 %");
+  EXPECT_EQ(load_words(jacobi), "2.5");
   EXPECT_EQ(repeat_figures(timeline, *timeline.run(1)).n_done, 4) << "plain decoding was whole";
 }
 
@@ -121,7 +124,8 @@ TEST(Repeats, a_run_alone_has_no_repeats) {
   const Timeline timeline = timeline_of(streams::race({"ar", "jacobi"}));
   EXPECT_EQ(repeats_of(timeline, *timeline.run(2)).size(), 1u);
   EXPECT_EQ(repeat_figures(timeline, *timeline.run(2)).n_all, 1);
-  EXPECT_EQ(load_words({}), "stolen -, load -");
+  EXPECT_EQ(stolen_words({}), "-");
+  EXPECT_EQ(load_words({}), "-");
   EXPECT_EQ(spread_words({}), "-");
 }
 
@@ -131,11 +135,70 @@ TEST(Repeats, panels_show_the_median_and_the_load) {
   window.shell.take(streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_repeats = 3}));
   std::string text = window.said();
   EXPECT_THAT(text, HasSubstr("median of 3 (q1 to q3)"));
-  EXPECT_THAT(text, HasSubstr("Machine: stolen 0.5 %, load 1.5"));
+  EXPECT_THAT(text, HasSubstr("stolen, load"));
+  EXPECT_THAT(text, HasSubstr("0.5 %, 1.5"));
   EXPECT_THAT(text, HasSubstr("repeat 3 of 3"));
   window.shell.show(Screen::Live);
   text = window.said();
   EXPECT_THAT(text, AllOf(HasSubstr("median of 3 (q1 to q3)"), HasSubstr("load 1.5")));
+}
+
+// Two repeats in which the machine is loaded only while plain decoding runs.
+std::vector<Event> with_load_of_the_first_lane() {
+  std::vector<Event> events{
+      ModelLoaded{.model = 1, .name = "m", .vocab_size = 4, .pieces = {"a", "b", "c", "d"}}};
+  Nanoseconds t = 100;
+  const auto sample = [&](double stolen, double load) {
+    events.push_back(Sampled{
+        .t = t, .period = kMs, .device = "cpu", .stolen_percent = stolen, .load_average = load});
+  };
+  for (int i = 0; i < 2; ++i) {
+    const auto run = static_cast<RunId>(2 * i + 1);
+    const auto race = static_cast<std::uint32_t>(i + 1);
+    add(events, t, {.run = run, .race = race}, i, 2);
+    sample(10, 4);
+    add(events, t, {.run = run + 1, .race = race, .lane = 1, .decoder = "jacobi", .n_steps = 2}, i,
+        2);
+    sample(0, 1);
+  }
+  return events;
+}
+
+TEST(Repeats, each_figure_has_the_load_of_its_lane) {
+  DrawnWindow window;
+  window.shell.show(Screen::Compare);
+  window.shell.take(with_load_of_the_first_lane());
+  const std::string text = window.said();
+  const auto row = [](const std::string& plain, const std::string& jacobi) {
+    return fmt::format("q1 to q3 stolen, load {} {} to {} 10.0 %, 4.0 {} {} to {} 0.0 %, 1.0",
+                       plain, plain, plain, jacobi, jacobi, jacobi);
+  };
+  EXPECT_THAT(text, HasSubstr(row("100", "200"))) << "tokens / s";
+  EXPECT_THAT(text, HasSubstr(row("10.0", "10.0"))) << "ms / step";
+  EXPECT_THAT(text, HasSubstr(row("1.00", "2.00"))) << "tokens / step, and the speed-up";
+}
+
+TEST(Repeats, figures_are_whole_in_a_small_window) {
+  for (const int scale : {100, 150}) {
+    SCOPED_TRACE(scale);
+    DrawnWindow window;
+    ImGui::GetIO().DisplaySize = {1280, 720};
+    window.shell.settings().scale_percent = scale;
+    window.shell.show(Screen::Compare);
+    window.shell.take(streams::set_of_races({.decoders = {"ar", "jacobi"}, .n_repeats = 3}));
+    window.said();
+    ImGui::SetWindowFocus("Difference###compare.difference");
+    EXPECT_THAT(window.said(), HasSubstr("stolen, load"));
+    int n_glyphs = 0;
+    for (const glyphs::Glyph& glyph : glyphs::drawn()) {
+      const ImGuiWindow* its = ImGui::FindWindowByName(glyph.window.c_str());
+      if (!glyph.window.starts_with("Difference###") || its->ScrollMax.x > 0) continue;
+      EXPECT_FALSE(is_cut_sideways(glyph)) << glyph.window;
+      ++n_glyphs;
+    }
+    EXPECT_GT(n_glyphs, 100);
+    EXPECT_THAT(glyphs::covering(glyphs::drawn()), testing::IsEmpty());
+  }
 }
 
 TEST(Repeats, a_recording_shows_the_same_figures) {

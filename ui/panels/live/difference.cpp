@@ -32,14 +32,16 @@ std::string why_no_difference(const Context& context) {
   return context.shown_runs().empty() ? "The figures of the lanes appear here side by side." : "";
 }
 
-// A row of a table with a column for each lane: a value, and below it a smaller text or nothing.
+// A row of a table with a column for each lane: a value, and below it smaller lines or nothing.
 struct Cell {
-  std::string value, below;
+  std::string value;
+  std::vector<std::string> below = {};
 };
 struct Row {
   std::string label, help;
   Truth truth = Truth::Derived;
-  std::vector<Cell> cells;  // [lanes]
+  std::vector<std::string> below = {};  // the names of the lines below the values
+  std::vector<Cell> cells = {};         // [lanes]
 };
 
 // Returns the sum of the widths of the widest cells of all lanes.
@@ -52,7 +54,8 @@ float width_of_cells(const std::vector<Row>& rows, std::size_t n_lanes, float fo
       widest = std::max(widest, ImGui::CalcTextSize(row.cells[lane].value.c_str()).x);
       ImGui::PopFont();
       ImGui::PushFont(nullptr, kSmallSize);
-      widest = std::max(widest, ImGui::CalcTextSize(row.cells[lane].below.c_str()).x);
+      for (const std::string& line : row.cells[lane].below)
+        widest = std::max(widest, ImGui::CalcTextSize(line.c_str()).x);
       ImGui::PopFont();
     }
     sum += widest;
@@ -72,9 +75,8 @@ void draw_cell(const Cell& cell, float font_size) {
   ImGui::PushFont(fonts().bold, font_size);
   right_aligned(cell.value, theme().bright);
   ImGui::PopFont();
-  if (cell.below.empty()) return;
   ImGui::PushFont(nullptr, kSmallSize);
-  right_aligned(cell.below, theme().dim);
+  for (const std::string& line : cell.below) right_aligned(line, theme().dim);
   ImGui::PopFont();
 }
 
@@ -91,8 +93,7 @@ void draw_table(const char* id,
   const bool scrolls = width_of_cells(rows, n_lanes, kSmallSize) > room + px(6) * n;
   const float line = ImGui::GetTextLineHeight() + px(3);
   float high = line + ImGui::GetStyle().ScrollbarSize;
-  for (const Row& row : rows)
-    high += std::ranges::all_of(row.cells, &std::string::empty, &Cell::below) ? line : 2 * line;
+  for (const Row& row : rows) high += line * static_cast<float>(1 + row.below.size());
   // Low rows, so that the sentence and the buttons below are visible without scrolling.
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(is_tight ? 3.0f : 6.0f), px(1.5f)));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, 0));
@@ -118,6 +119,9 @@ void draw_table(const char* id,
       words(elided(row.label, ImGui::GetContentRegionAvail().x - px(14)), theme().dim);
       if (ImGui::IsItemHovered()) tooltip(fmt::format("{}: {}", row.label, row.help));
       truth_sign(row.truth);
+      ImGui::PushFont(nullptr, kSmallSize);
+      for (const std::string& name : row.below) words(name, theme().dim);
+      ImGui::PopFont();
       for (const Cell& cell : row.cells) draw_cell(cell, size);
     }
     ImGui::EndTable();
@@ -130,8 +134,8 @@ std::vector<Row> rows_of(const std::vector<LaneFigures>& lanes) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < kDifferenceRows.size(); ++i) {
     const DifferenceRow& of = kDifferenceRows[i];
-    rows.push_back({of.label, of.formula, of.truth, {}});
-    for (const LaneFigures& lane : lanes) rows.back().cells.push_back({lane.values[i], ""});
+    rows.push_back({of.label, of.formula, of.truth});
+    for (const LaneFigures& lane : lanes) rows.back().cells.push_back({lane.values[i]});
   }
   return rows;
 }
@@ -166,22 +170,26 @@ void draw_repeats(Context& context, const std::vector<std::string>& letters) {
   std::vector<Row> rows;
   for (const RepeatFigures& lane : lanes) {
     const std::vector<Figure> figures = ui::figures_of(lane);
+    const std::string machine = stolen_words(lane) + ", " + load_words(lane);
     const engine::Spread spreads[] = {lane.tokens_per_second, lane.step_ms, lane.tokens_per_step,
                                       lane.speedup};
     for (std::size_t i = 0; i < std::size(spreads); ++i) {
       if (rows.size() <= i)
-        rows.push_back({figures[i].label, figures[i].formula, figures[i].truth, {}});
-      rows[i].cells.push_back(spreads[i].n == 0
-                                  ? Cell{"-", "-"}
-                                  : Cell{short_number(spreads[i].median),
-                                         fmt::format("{} to {}", short_number(spreads[i].q1),
-                                                     short_number(spreads[i].q3))});
+        rows.push_back(
+            {figures[i].label,
+             fmt::format("{}\nStolen and load: {}", figures[i].formula, figures.back().formula),
+             figures[i].truth,
+             {"q1 to q3", "stolen, load"}});
+      if (spreads[i].n == 0)
+        rows[i].cells.push_back({"-", {"-", machine}});
+      else
+        rows[i].cells.push_back(
+            {short_number(spreads[i].median),
+             {fmt::format("{} to {}", short_number(spreads[i].q1), short_number(spreads[i].q3)),
+              machine}});
     }
   }
   draw_table("repeats", letters, rows);
-  // The lanes take turns, so they share the load.
-  wrapped("Machine: " + load_words(*first), theme().dim);
-  if (ImGui::IsItemHovered()) tooltip(ui::figures_of(*first).back().formula);
 }
 
 void draw_difference(Context& context) {

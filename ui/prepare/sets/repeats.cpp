@@ -24,13 +24,12 @@ std::string spread_words(const engine::Spread& spread) {
                      short_number(spread.q3));
 }
 
+std::string stolen_words(const RepeatFigures& figures) {
+  return figures.stolen_percent >= 0 ? fmt::format("{:.1f} %", figures.stolen_percent) : "-";
+}
+
 std::string load_words(const RepeatFigures& figures) {
-  const std::string stolen = figures.stolen_percent >= 0
-                                 ? fmt::format("{:.1f} %", figures.stolen_percent)
-                                 : std::string("-");
-  const std::string load =
-      figures.load_average >= 0 ? fmt::format("{:.1f}", figures.load_average) : std::string("-");
-  return fmt::format("stolen {}, load {}", stolen, load);
+  return figures.load_average >= 0 ? fmt::format("{:.1f}", figures.load_average) : "-";
 }
 
 std::vector<Figure> figures_of(const RepeatFigures& figures) {
@@ -45,7 +44,7 @@ std::vector<Figure> figures_of(const RepeatFigures& figures) {
           figure("tokens / step", figures.tokens_per_step, "committed tokens / steps"),
           figure("speed-up", figures.speedup,
                  "own compute of plain decoding in the same repeat / own compute"),
-          {"machine", load_words(figures),
+          {"machine", fmt::format("stolen {}, load {}", stolen_words(figures), load_words(figures)),
            "share of processor time that the hypervisor gave to other machines, and load average "
            "over a minute; means over the repeats",
            "samples of the machine during the repeats", Truth::Measured}};

@@ -18,7 +18,9 @@ std::size_t n_ended(const engine::Timeline& timeline);
 std::string repeat_words(const RepeatFigures& figures);
 /// Returns "87.1 (85.0 to 88.2)"; "-" without values.
 std::string spread_words(const engine::Spread& spread);
-/// Returns "stolen 0.2 %, load 1.4": the stolen share of processor time and the load average; "-" for unknown values.
+/// Returns "0.2 %": the stolen share of processor time; "-" if it is unknown.
+std::string stolen_words(const RepeatFigures& figures);
+/// Returns "1.4": the load average; "-" if it is unknown.
 std::string load_words(const RepeatFigures& figures);
 /// Returns the four spreads as figures with their formulas, and the load.
 std::vector<Figure> figures_of(const RepeatFigures& figures);
