@@ -272,9 +272,10 @@ TEST(Selection, a_token_lights_the_row_that_proposed_it) {
     for (const char* panel : {"Mask###live.mask", "Tree###live.tree"}) {
       ctx->WindowFocus((std::string("//") + panel).c_str());
       ctx->Yield(3);
-      IM_CHECK(lit_by(ctx, stage, panel, {1, token->step, -1, -1}).empty());
-      IM_CHECK_GE(lit_by(ctx, stage, panel, {1, token->step, token->pos, -1}).size(),
-                  std::size_t{4});
+      const std::size_t of_step = lit_by(ctx, stage, panel, {1, token->step, -1, -1}).size();
+      const std::size_t of_token =
+          lit_by(ctx, stage, panel, {1, token->step, token->pos, -1}).size();
+      IM_CHECK_GE(of_token, of_step + 4);
     }
   });
 }

@@ -355,7 +355,7 @@ TEST(Notes, panels_moved_by_hand_are_restored_and_undone) {
   const std::string recording = folder / "mine.pdrun";
   save_moved(recording);
   EXPECT_THAT(read_file(ui::notes_path(recording)),
-              HasSubstr("\npanels = [Window][###live.numbers]\n"));
+              HasSubstr("\npanels = [Window][live.numbers]\n"));
   const auto open = [&](Stage& stage) {
     stage.shell.show(ui::Screen::Live);
     stage.frames();

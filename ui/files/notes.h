@@ -8,7 +8,7 @@
 //   collapsed lanes = A target, B pool hit
 //   lens = probability
 //   layout = timeline
-//   panels = [Window][###live.text]
+//   panels = [Window][live.text]
 //   range of run 2 = compute, 125000000 to 250000000
 //   range of race 1 = compute, 0 to 250000000
 #pragma once

@@ -47,7 +47,7 @@ std::string space_of(const std::string& screen) {
 
 // Returns the panel's window that a line begins; nullopt: it begins no such window.
 std::optional<RecordedWindow> recorded_window(const std::string& line) {
-  static const std::regex head(R"(\[Window\]\[###([a-z]+)\.([a-z_]+)\])");
+  static const std::regex head(R"(\[Window\]\[([a-z]+)\.([a-z_]+)\])");
   std::smatch parts;
   if (!std::regex_match(line, parts, head)) return std::nullopt;
   const Screen screen = screen_named(parts[1]);

@@ -1,7 +1,7 @@
 // The places of the panels as they are saved with a recording. They are a part of Dear ImGui's text and are checked before they are loaded,
 // because notes may come from others: Dear ImGui assumes that its text describes complete trees.
 //   version=8
-//   [Window][###live.text]
+//   [Window][live.text]
 //   Collapsed=0
 //   DockId=0x00000004,0
 //   [Docking][Data]

@@ -162,7 +162,12 @@ class CffOutlines {
     const bool is_drawn = run(glyphs_[glyph]);
     n_run_ += n_given - n_left_;
     if (n_left_ <= 0 || !is_inside_) return false;
-    return !is_drawn || (high_x_ - low_x_ <= most_ && high_y_ - low_y_ <= most_);
+    if (!is_drawn) return true;
+    const float wide = high_x_ - low_x_, high = high_y_ - low_y_;
+    if (wide > most_ || high > most_) return false;
+    // Drawn glyphs share one texture, which has room for few that are this large.
+    if (std::max(wide, high) > most_ / 8) large_area_ += double{wide} * high;
+    return large_area_ <= 16.0 * most_ * most_;
   }
 
  private:
@@ -396,7 +401,8 @@ class CffOutlines {
     return false;
   }
 
-  float most_;  // the most that a glyph may extend
+  float most_;             // the most that a glyph may extend
+  double large_area_ = 0;  // of large glyphs so far
   CffItems common_, glyphs_;
   std::vector<CffItems> own_;          // the subroutines of each dictionary
   std::vector<std::size_t> selected_;  // the dictionary of each glyph; empty: the first one

@@ -7,8 +7,8 @@
 
 namespace ui {
 
-/// Returns true if the reader uses only bytes of the table, draws each glyph after a bounded number of operators, and no glyph extends farther than
-/// `most`. A glyph whose operators the reader does not know is blank, which is no fault.
+/// Returns true if the reader uses only bytes of the table, draws each glyph after a bounded number of operators, no glyph extends farther than
+/// `most`, and few are that large. A glyph whose operators the reader does not know is blank, which is no fault.
 /// @param cff   the table CFF
 /// @param most  in units of the font
 bool are_cff_outlines_safe(std::string_view cff, std::uint32_t n_glyphs, int most);

@@ -170,7 +170,7 @@ TEST(Repeats, each_figure_has_the_load_of_its_lane) {
   window.shell.take(with_load_of_the_first_lane());
   const std::string text = window.said();
   const auto row = [](const std::string& plain, const std::string& jacobi) {
-    return fmt::format("q1 to q3 stolen, load {} {} to {} 10.0 %, 4.0 {} {} to {} 0.0 %, 1.0",
+    return fmt::format("q1 to q3 stolen, load | {} {} to {} 10.0 %, 4.0 | {} {} to {} 0.0 %, 1.0 |",
                        plain, plain, plain, jacobi, jacobi, jacobi);
   };
   EXPECT_THAT(text, HasSubstr(row("100", "200"))) << "tokens / s";

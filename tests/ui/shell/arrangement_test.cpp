@@ -342,7 +342,7 @@ TEST(RecordedLayout, is_complete_for_every_preset_screen_and_size) {
       EXPECT_EQ(why_not_layout(recorded), "") << preset.word << " at " << size.x << "\n"
                                               << recorded;
       for (const Screen screen : kScreens)
-        EXPECT_THAT(recorded, HasSubstr(std::string("[###") + screen_name(screen) + "."));
+        EXPECT_THAT(recorded, HasSubstr(std::string("[") + screen_name(screen) + "."));
       EXPECT_LT(recorded.size(), kMaxRecordedLayout / 2);
     }
   }
@@ -363,12 +363,12 @@ TEST(RecordedLayout, refuses_damaged_places) {
   const std::string damaged = "a line is damaged: ";
   for (const auto& [found, put, why] :
        {Alteration{"version=[0-9]+", "version=1", "found version=1, expected version="},
-        Alteration{"\\[Window\\]", "[Table]", damaged}, Alteration{"###live", "###moon", damaged},
-        Alteration{"\\[###live.numbers\\]", "[##ground]", damaged},
+        Alteration{"\\[Window\\]", "[Table]", damaged}, Alteration{"\\[live", "[moon", damaged},
+        Alteration{"\\[live.numbers\\]", "[##ground]", damaged},
         Alteration{"Collapsed=0", "ClassId=0x00000001", damaged},
-        Alteration{"\\[Window\\]\\[###live.numbers\\]\n[^\\[]*", "", "live.numbers is missing"},
+        Alteration{"\\[Window\\]\\[live.numbers\\]\n[^\\[]*", "", "live.numbers is missing"},
         Alteration{"DockId=0x[0-9A-F]{8}", "DockId=0x0000FFFF", " is at no place"},
-        Alteration{"(###compare[^\n]*\n[^\n]*\nDockId=0x)[0-9A-F]{8}", "$01" + text_node,
+        Alteration{"(compare[^\n]*\n[^\n]*\nDockId=0x)[0-9A-F]{8}", "$01" + text_node,
                    " is at a place of another screen"},
         Alteration{"DockSpace ", "DockNode  ", damaged},
         Alteration{"DockNode ", "DockSpace", damaged},
