@@ -100,8 +100,8 @@ std::string part_of(const Timeline& timeline,
   text += "Settings: " + in_line(run_settings(first)) + ".\n\n";
   text +=
       "| lane | decoder | model | runs | tokens | steps | tokens/step | tokens/s | speed-up | "
-      "accepted | as plain decoding | ended by |\n| --- | --- | --- | --- | --- | --- | --- | --- "
-      "| --- | --- | --- | --- |\n";
+      "accepted of proposed | as plain decoding | ended by |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (std::size_t i = 0; i < lanes.size(); i++) text += row_of(timeline, *lanes[i], i);
   if (first.place.n_repeats > 1) text += load_of(repeat_figures(timeline, *lanes.front()));
   text += "\n";

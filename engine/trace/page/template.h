@@ -184,7 +184,7 @@ const row = (table, cells, tag) => {
     line.append(cell);
   }
 };
-row("figures", [["run"], ["decoder"], ["model"], ["prompt"], ["tokens", 1], ["tokens/step", 1], ["tokens/s", 1], ["speed-up", 1], ["accepted", 1], ["as plain decoding"]], "th");
+row("figures", [["run"], ["decoder"], ["model"], ["prompt"], ["tokens", 1], ["tokens/step", 1], ["tokens/s", 1], ["speed-up", 1], ["accepted of proposed", 1], ["as plain decoding"]], "th");
 for (const run of data.runs)
   row("figures", [[run.id], [run.name], [run.model], [run.prompt_id], [run.tokens.length, 1], [run.tokens_per_step, 1], [run.tokens_per_second, 1], [run.speedup, 1],
     [run.accepted, 1], [run.identical]], "td");
