@@ -36,8 +36,8 @@ std::string why_no_lanes(const Context& context) {
 }
 
 // Meanings of cells that lanes contain, for the legend.
-constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,  Mean::Pool,
-                            Mean::Draft,    Mean::Rejected, Mean::Unused, Mean::Approximate};
+constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus, Mean::Rejected, Mean::Draft,
+                            Mean::Pool,     Mean::Guess, Mean::Unused,   Mean::Approximate};
 
 // Width of three figures side by side; heights below which the prompt has one line, and none; width of the narrowest lane. In px at 100 %.
 constexpr float kWidthOfThree = 228, kLowLanes = 362, kLowestWithPrompt = 300, kNarrowestLane = 156;

@@ -26,8 +26,8 @@
 namespace ui {
 namespace {
 
-constexpr Mean kBlockLegend[] = {Mean::Accepted, Mean::Bonus, Mean::FastForward, Mean::Stationary,
-                                 Mean::Guess};
+constexpr Mean kBlockLegend[] = {Mean::Guess, Mean::FastForward, Mean::Stationary, Mean::Accepted,
+                                 Mean::Bonus};
 constexpr Mean kWindowLegend[] = {Mean::Guess, Mean::Pool,     Mean::Accepted,
                                   Mean::Bonus, Mean::Rejected, Mean::Unused};
 

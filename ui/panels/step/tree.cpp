@@ -23,8 +23,8 @@
 namespace ui {
 namespace {
 
-constexpr Mean kTreeLegend[] = {Mean::Draft,    Mean::Pool,   Mean::Accepted,
-                                Mean::Rejected, Mean::Unused, Mean::Bonus};
+constexpr Mean kTreeLegend[] = {Mean::Accepted, Mean::Bonus, Mean::Rejected,
+                                Mean::Unused,   Mean::Draft, Mean::Pool};
 
 struct TreeView : PanelState {
   float below = 0;       // hide unverified proposals with a lower q
