@@ -79,8 +79,7 @@ void number_row(LessonProgress& progress) {
   if (!progress.asks()) return;
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
-  words_within("type a number, or press Up and Down", theme().dim,
-               ImGui::GetContentRegionAvail().x);
+  words_within("or type a number", theme().dim, ImGui::GetContentRegionAvail().x);
 }
 
 void question_part(LessonProgress& progress) {
@@ -105,11 +104,11 @@ void question_part(LessonProgress& progress) {
                     : theme().bad);
   ImGui::PopFont();
   paragraphs(solved.reveal, theme().text);
-  // Shows the explanation, which may be below the window's edge.
-  if (ImGui::GetStateStorage()->GetInt(ImGui::GetID("revealed"), -1) != static_cast<int>(card)) {
-    ImGui::GetStateStorage()->SetInt(ImGui::GetID("revealed"), static_cast<int>(card));
-    ImGui::SetScrollHereY(1);
-  }
+  // Shows the explanation, which may be below the window's edge: twice, because the text is higher once it is beside a scroll bar.
+  int& n_scrolls = *ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("revealed"));
+  if (n_scrolls == 2) return;
+  ++n_scrolls;
+  ImGui::SetScrollHereY(1);
 }
 
 void score_part(const LessonProgress& progress) {
@@ -133,7 +132,8 @@ void score_part(const LessonProgress& progress) {
   }
 }
 
-constexpr float kOneRow = 340;  // width of a card with room for all buttons in one row, px at 100 %
+// Widths of a card with room for all buttons in one row, of a question and at the end, px at 100 %.
+constexpr float kOneRow = 280, kOneRowAtEnd = 340;
 
 LessonRequest buttons_at_end(bool has_next_lesson) {
   LessonRequest request = LessonRequest::None;
@@ -178,7 +178,8 @@ LessonRequest draw_lesson_card(LessonProgress& progress, bool large, bool has_ne
             {ImGui::GetContentRegionAvail().x, px(4)}, handle_on(theme()));
   ImGui::Dummy({1, px(4)});
   const float row = ImGui::GetFrameHeight() + ImGui::GetStyle().ItemSpacing.y;
-  const float foot = (ImGui::GetContentRegionAvail().x < px(kOneRow) ? 2 : 1) * row + px(4);
+  const float wide = progress.at_end() ? kOneRowAtEnd : kOneRow;
+  const float foot = (ImGui::GetContentRegionAvail().x < px(wide) ? 2 : 1) * row + px(4);
   ImGui::BeginChild("card", {0, -foot}, ImGuiChildFlags_None, ImGuiWindowFlags_None);
   ImGui::PushID(static_cast<int>(progress.card()));
   ImGui::PushFont(fonts().bold, sizes.title);
