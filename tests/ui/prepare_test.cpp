@@ -308,6 +308,7 @@ TEST(Numbers, speedup_names_its_baseline_and_begins_with_a_step) {
   EXPECT_NE(numbers.speedup.numbers.find("of run 1 / "), std::string::npos);
   EXPECT_NE(numbers.speedup.value, "-");
   EXPECT_EQ(numbers_of(timeline, run, times, 0).speedup.value, "-") << "no step is shown yet";
+  EXPECT_EQ(numbers_of(timeline, run, times, 3).speedup.value, "-") << "of the whole run alone";
 }
 
 // Returns plain decoding, then Jacobi, which got `share` of the processor time of plain decoding.

@@ -75,6 +75,10 @@ Figure speedup_of(const engine::Timeline& timeline,
     f.numbers = "no step yet";
     return f;
   }
+  if (run.over() && range.end < run.steps.size()) {
+    f.numbers = "both runs as a whole are compared: move the playhead to the end";
+    return f;
+  }
   if (std::string why = why_other_load(timeline, run, baseline); !why.empty()) {
     f.numbers = std::move(why);
     return f;

@@ -173,6 +173,7 @@ TEST(Repeats, each_figure_has_the_load_of_its_lane) {
     return fmt::format("q1 to q3 stolen, load | {} {} to {} 10.0 %, 4.0 | {} {} to {} 0.0 %, 1.0 |",
                        plain, plain, plain, jacobi, jacobi, jacobi);
   };
+  EXPECT_THAT(text, HasSubstr("repeat 2 of 2: | | A | B |")) << "the figures of one repeat";
   EXPECT_THAT(text, HasSubstr(row("100", "200"))) << "tokens / s";
   EXPECT_THAT(text, HasSubstr(row("10.0", "10.0"))) << "ms / step";
   EXPECT_THAT(text, HasSubstr(row("1.00", "2.00"))) << "tokens / step, and the speed-up";

@@ -8,6 +8,7 @@
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/results/run_numbers.h"
 #include "ui/prepare/sets/repeats.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/tokens/difference.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
@@ -196,12 +197,15 @@ void draw_difference(Context& context) {
   const auto lanes = figures_of(context);
   std::vector<std::string> letters;
   for (const LaneFigures& lane : lanes) letters.push_back(lane.letter);
+  const auto shown = context.shown_runs();
+  const std::string place = shown.empty() ? "" : set_words(shown.front()->started.place);
+  if (!place.empty()) small_label(place + ":");
   draw_table("difference", letters, rows_of(lanes));
   draw_repeats(context, letters);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
   ImGui::BeginChild("how", {0, 0},
                     ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_AlwaysUseWindowPadding);
-  wrapped(how_measured(context.timeline, context.shown_runs()), theme().dim);
+  wrapped(how_measured(context.timeline, shown), theme().dim);
   ImGui::EndChild();
   ImGui::PopStyleColor();
   if (button("Export trace")) context.requests.export_trace = true;
