@@ -143,6 +143,7 @@ const FontFile* chosen_font(const std::string& path) {
 }  // namespace
 
 void load_fonts(const std::string& text_font) {
+  constexpr ImWchar kEllipsis = 0x2026;
   ImFontConfig config;
   config.FontDataOwnedByAtlas = false;
   ImFontConfig merged = config;
@@ -155,6 +156,9 @@ void load_fonts(const std::string& text_font) {
     ImFont* own = add(begin, end, kTextSize, chosen ? merged : config);
     // File names, model names, notices and tooltips may be in any script.
     merge_system_fonts(kTextSize);
+    // Without an ellipsis Dear ImGui makes one of three points and asserts that the font's point is visible.
+    if (font && std::exchange(font->EllipsisAutoBake, false))
+      font->EllipsisChar = font->IsGlyphInFont(kEllipsis) ? kEllipsis : '.';
     return font ? font : own;
   };
   loaded.regular = add_text_font(ui_font_regular_begin, ui_font_regular_end);
