@@ -168,7 +168,8 @@ LessonRequest buttons_of(const LessonProgress& progress) {
 }  // namespace
 
 LessonRequest draw_lesson_card(LessonProgress& progress, bool large, bool has_next_lesson) {
-  const Sizes& sizes = large ? kLarge : kNormal;
+  // A low window has no room for a question below a text of the large size.
+  const Sizes& sizes = large && ImGui::GetMainViewport()->Size.y >= px(600) ? kLarge : kNormal;
   const std::size_t n = progress.lesson().cards.size();
   words_within(progress.at_end() ? progress.lesson().title
                                  : fmt::format("{}, card {} of {}", progress.lesson().title,

@@ -75,6 +75,8 @@ TEST(Laboratory, acceptance_shows_the_computed_figures) {
   EXPECT_THAT(said,
               HasSubstr(fmt::format("measured speed-up vs run 1 d {:.2f}x", account.measured)));
   EXPECT_THAT(said, HasSubstr(fmt::format("drafts | {:+.3f}", account.parts[1].ms)));
+  EXPECT_THAT(said, HasSubstr(fmt::format("with committed tokens | | {:.2f}x",
+                                          account.predicted * a.tokens_per_step() / a.expected)));
   EXPECT_THAT(said, HasSubstr("alpha = 1 - TV(p, q) d -"));
 }
 

@@ -126,8 +126,9 @@ void part_row(const char* name, double ms, double speedup, Rgb rgb) {
   cell(speedup_words(speedup), rgb);
 }
 
-// Draws the predicted speed-up after each part of a step, and the measured one.
-void account_table(const SpeedAccount& account) {
+// Draws the predicted speed-up after each part of a step, that with the tokens that were committed in place of the expected ones, and the
+// measured one.
+void account_table(const SpeedAccount& account, const Acceptance& acceptance) {
   ImGui::Dummy({1, px(4)});
   if (!account.why.empty()) return wrapped(account.why, theme().dim);
   small_label(fmt::format("from a plain step ({:.3g} ms) to this run's ({:.3g} ms)",
@@ -135,6 +136,9 @@ void account_table(const SpeedAccount& account) {
   if (!begin_table("account", {"part", "ms / step", "speed-up"})) return;
   for (const engine::SpeedPart& part : account.parts)
     part_row(part.name, part.ms, part.speedup, theme().text);
+  if (acceptance.expected > 0)
+    part_row("with committed tokens", 0,
+             account.predicted * acceptance.tokens_per_step() / acceptance.expected, theme().text);
   part_row("measured", 0, account.measured, theme().bright);
   ImGui::EndTable();
 }
@@ -164,7 +168,7 @@ void draw(Context& context) {
   figures(acceptance, account);
   ImGui::Dummy({1, px(2)});
   by_depth(context, acceptance);
-  account_table(account);
+  account_table(account, acceptance);
   task_table(lab_tasks(context));
   ImGui::PopStyleVar();
 }
