@@ -52,8 +52,9 @@ picture() {
     thoughts) panel_of thoughts thoughts - reason tot --count 1 ;;  # the sample of docs/reason_tot.md
     seed)  # an enlarged draft, slow enough to be visible beside the target
       "$program" model scale demo-draft "$work/slow-draft" --scale 16x1 >/dev/null
-      panel_of seed schedule - reason cot --task kb --count 3 --max-tokens 16 --scale 4x2 --draft-scale 1x1 --draft "$work/slow-draft" \
-        --decoder seed --set branches=3 --set overlap=always --set k_config=1,1,1 ;;
+      "$program" data generate kb --split test --count 3 > "$work/questions.jsonl"
+      panel_of seed schedule - compare --decoders seed --set branches=3 --set overlap=always --set k_config=1,1,1 \
+        --prompt-file "$work/questions.jsonl" --max-tokens 16 --scale 4x2 --draft-scale 1x1 --draft "$work/slow-draft" ;;
     mcsd) page mcsd tree 11 --set k_config=2,2,2 --prompt "$arithmetic" ;;
     medusa) page medusa tree 12 --set tree=rows16 --prompt "$arithmetic" ;;
     chimera) page chimera tree 2 --set tree=rows16 --prompt "$arithmetic" ;;
