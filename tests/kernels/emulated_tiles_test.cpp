@@ -115,7 +115,7 @@ TEST(EmulatedTiles, are_an_instruction_set_of_the_tests) {
 }
 
 TEST(EmulatedTiles, multiply_signed_by_unsigned_bytes_in_their_shape) {
-  TileConfig config;
+  TileConfig config(1);
   for (const int tile : {0, 4, 6}) {
     config.rows[tile] = tile == 6 ? 1 : 3;
     config.bytes_per_row[tile] = tile == 4 ? 4 : 8;

@@ -357,14 +357,11 @@ TEST(Trajectory, follows_the_proved_tokens_sideways) {
 }
 
 TEST(Trajectory, legend_stays_when_it_is_scrolled_up) {
-  headless::Headless gui;
-  engine::CommandQueue commands;
-  const ui::Catalog catalog = streams::catalog();
-  ui::Shell shell(catalog, commands, "");
-  shell.take(streams::one_run("jacobi", 300));
-  shell.show(ui::Screen::Live);
+  DrawnWindow window;
+  window.shell.take(streams::one_run("jacobi", 300));
+  window.shell.show(ui::Screen::Live);
   const auto frames = [&] {
-    for (int i = 0; i < 6; ++i) gui.frame(shell);
+    for (int i = 0; i < 6; ++i) window.gui.frame(window.shell);
   };
   frames();
   const char* name = "Trajectory###live.trajectory";

@@ -1,31 +1,16 @@
 // This file is compiled with AVX-512 and AMX flags, so its code may run only if amx_usable(). It
-// uses only raw pointers and intrinsics, because an inline function of a header would get these
-// flags too.
+// uses only raw pointers, intrinsics and functions of this file alone, because an inline function that
+// other files share would get these flags too.
 #include "engine/train/ops/amx_gemm.h"
 
 #include <immintrin.h>
+
+#include "kernels/cpu/amx/tile_config.h"
 
 namespace engine {
 namespace {
 
 constexpr int kTile = 512;  // bf16 elements of one tile
-
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t n_rows[16] = {};
-};
-
-void load_tile_config() {
-  TileConfig config;
-  for (int i = 0; i < 8; i++) {
-    config.row_bytes[i] = 64;
-    config.n_rows[i] = 16;
-  }
-  _tile_loadconfig(&config);
-}
 
 // Offsets of the 16 x 32 tiles of a left operand, in elements.
 struct LeftTiles {
@@ -89,7 +74,7 @@ template <AmxOut kOut>
 void gemm(const Bf16* a, const LeftTiles& left, const Bf16* b, char* c, int m, int k, int n) {
   constexpr int kRowsAtOnce = 256;
   constexpr int kBytes = kOut == AmxOut::StoreBf16 ? 2 : 4;
-  load_tile_config();
+  kernels::cpu::load_config(kernels::cpu::TileConfig(16));
   for (int m0 = 0; m0 < m; m0 += kRowsAtOnce) {
     const int m1 = m0 + kRowsAtOnce < m ? m0 + kRowsAtOnce : m;
     for (int j = 0; j < n; j += 32) {

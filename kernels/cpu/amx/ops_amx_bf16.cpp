@@ -52,11 +52,7 @@ void prepare_tiles(const float* x,
 // Tile registers: sums in 0 and 1 (two panels of the first block of rows) and 2 and 3 (second block), activations in 4 and 5,
 // weights in 6 and 7.
 void configure(int first_rows, int second_rows) {
-  TileConfig config;
-  for (int i = 0; i < 8; i++) {
-    config.bytes_per_row[i] = 64;
-    config.rows[i] = kTileRows;
-  }
+  TileConfig config(kTileRows);
   const auto first = static_cast<std::uint8_t>(first_rows);
   const auto second = static_cast<std::uint8_t>(second_rows ? second_rows : first_rows);
   config.rows[0] = config.rows[1] = config.rows[4] = first;

@@ -8,6 +8,13 @@ namespace {
 
 /// The operand of ldtilecfg. Palette 1 has 8 tiles of at most 16 rows of 64 bytes.
 struct alignas(64) TileConfig {
+  /// All tiles have n_rows rows of 64 bytes.
+  explicit TileConfig(int n_rows) {
+    for (int i = 0; i < 8; i++) {
+      bytes_per_row[i] = 64;
+      rows[i] = static_cast<std::uint8_t>(n_rows);
+    }
+  }
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t bytes_per_row[16] = {};
   std::uint8_t rows[16] = {};

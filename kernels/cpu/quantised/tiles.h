@@ -47,11 +47,7 @@ class TilesKernel {
   };
 
   static void configure(int n_rows) {
-    TileConfig config;
-    for (int i = 0; i < 8; i++) {
-      config.rows[i] = static_cast<std::uint8_t>(n_rows);
-      config.bytes_per_row[i] = 64;
-    }
+    TileConfig config(n_rows);
     for (int i = 0; i < 2; i++) {
       config.bytes_per_row[activations_of(i)] = kGroupK;
       config.rows[weights_of(i)] = kGroupK / 4;

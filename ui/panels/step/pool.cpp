@@ -135,7 +135,7 @@ void candidate_list(Context& context, const engine::RunRecord& run, std::size_t 
   const std::size_t n_steps = context.n_steps(run);
   if (n_steps == 0 || most == 0) return;
   ShownStep shown = shown_step(context, run);
-  if (!shown.selected) shown.step = run.steps[n_steps - 1];  // a step in flight has no results
+  if (!shown.selected) shown.step = run.steps[n_steps - 1];  // an unfinished step has no results
   const engine::StepRecord& step = *shown.step;
   const std::vector<PoolCandidate> candidates = candidates_of(step);
   small_label(fmt::format("candidates and results of {}: {}", words_of(shown), candidates.size()));
