@@ -270,6 +270,20 @@ TEST(FramePace, is_20_per_second_while_measuring_without_focus) {
   EXPECT_EQ(software.gap(false), 0.5);
 }
 
+TEST(FramePace, is_30_per_second_while_measuring_without_input) {
+  ui::FramePace card(false);
+  card.since_input(5);
+  EXPECT_EQ(card.gap(false), 1.0 / 60) << "nothing is measured";
+  card.measuring(true);
+  EXPECT_EQ(card.gap(false), 1.0 / 30);
+  EXPECT_EQ(card.gap(true), 1.0 / 60) << "input is answered at once";
+  card.limit(24);
+  EXPECT_EQ(card.gap(false), 1.0 / 24) << "a lower limit of the user stays";
+  card.limit(60);
+  card.since_input(0.5);
+  EXPECT_EQ(card.gap(false), 1.0 / 60) << "the window was just used";
+}
+
 TEST(Window, draws_rarely_while_measuring) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;

@@ -13,7 +13,11 @@ bool draws_in_software(const char* renderer) {
 }
 
 double FramePace::gap(bool has_input) const {
-  const double least = unfocused() ? std::max(frame_seconds_, kUnfocusedSeconds) : frame_seconds_;
+  double least = frame_seconds_;
+  if (unfocused())
+    least = std::max(least, kUnfocusedSeconds);
+  else if (measuring_ && !has_input && since_input_ > kIdleAfter)
+    least = std::max(least, kIdleSeconds);
   if (!quiet()) return least;
   if (!software_) return has_input ? least : std::max(least, kSetSeconds);
   if (has_input) return kAnswerSeconds;

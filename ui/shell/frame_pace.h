@@ -1,5 +1,6 @@
 // The minimum time between frames. Drawing takes processor time from the decoder. While steps are measured, frames are therefore rare if a software
-// renderer draws them, or if the steps belong to a set of races, whose figures are compared; and fewer if the window has no focus.
+// renderer draws them, or if the steps belong to a set of races, whose figures are compared; and fewer if nobody has used the window for a
+// second, or if it has no focus.
 #pragma once
 
 namespace ui {
@@ -18,6 +19,8 @@ class FramePace {
   static constexpr double kSetSeconds = 0.5;
   /// Minimum time between frames while steps are measured and the window has no focus, s.
   static constexpr double kUnfocusedSeconds = 1.0 / 20;
+  /// Minimum time between frames while steps are measured and the last input is older than kIdleAfter, s.
+  static constexpr double kIdleSeconds = 1.0 / 30, kIdleAfter = 1;
   /// Maximum delay of the response to input with a software renderer, s.
   static constexpr double kAnswerSeconds = 0.1;
 
@@ -34,6 +37,8 @@ class FramePace {
   }
   /// Sets whether the window has the focus.
   void focus(bool on) { focus_ = on; }
+  /// Sets the time since the last input, s.
+  void since_input(double seconds) { since_input_ = seconds; }
   /// Reports the time to draw a frame.
   void drew(double seconds) { cost_ = seconds; }
 
@@ -49,6 +54,7 @@ class FramePace {
   bool software_;
   bool measuring_ = false, of_set_ = false, focus_ = true;
   double frame_seconds_ = 1.0 / 60;
+  double since_input_ = 0;
   double cost_ = 0;
 };
 

@@ -284,7 +284,7 @@ class Loop {
         software_(draws_in_software(reinterpret_cast<const char*>(glGetString(GL_RENDERER)))),
         pace_(software_) {
     watch_input(window_, input_);
-    last_ = glfwGetTime();
+    last_ = last_input_ = glfwGetTime();
   }
 
   void run() {
@@ -317,15 +317,20 @@ class Loop {
   // Returns true if input waits for a frame, or a held key moves the view.
   bool waits() const { return input_waits() || input_.any(); }
 
+  // Returns true for a recording that is played, a picture and an animation.
+  bool keeps_rate() const {
+    return shell_.playhead().mode == Playhead::Mode::Playing || shell_.wants_picture() ||
+           !options_.screenshot.empty() || !options_.animation.empty();
+  }
+
   // Sleeps until a frame is needed. Three frames follow every input or event, so that hovers and layouts settle.
   void wait() {
+    const bool plays = keeps_rate();
+    if (waits() || plays) last_input_ = glfwGetTime();
     if (waits()) n_quiet_ = 0;
+    pace_.since_input(glfwGetTime() - last_input_);
     pace_.limit(shell_.settings().frames_per_second);
     pace_.measuring(shell_.measures() && !options_.hooks.draw_always, shell_.measures_set());
-    // A recording that is played, a picture and an animation keep their rate.
-    const bool plays = shell_.playhead().mode == Playhead::Mode::Playing ||
-                       shell_.wants_picture() || !options_.screenshot.empty() ||
-                       !options_.animation.empty();
     pace_.focus(plays || !shell_.measures() || glfwGetWindowAttrib(window_, GLFW_FOCUSED));
     shell_.pace(pace_.quiet(), pace_.unfocused());
     const bool busy = options_.hooks.draw_always || !options_.screenshot.empty() ||
@@ -523,6 +528,7 @@ class Loop {
   bool software_;
   FramePace pace_;
   Input input_;
+  double last_input_ = 0;
   double last_ = 0;
   int n_quiet_ = 0, n_frames_due_ = 0;
   bool fills_ = false, panel_asked_ = false, step_selected_ = false, animation_asked_ = false;
