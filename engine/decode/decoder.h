@@ -68,8 +68,14 @@ class Decoder {
  public:
   virtual ~Decoder() = default;
 
-  /// Called once, after the prefill and before the first propose().
+  /// Called once, after the prefill and before the first propose(), on the thread that verifies.
   virtual void begin(const Sequence& /*prefix*/) {}
+  /// Prompt tokens that a draft model must read before the next propose(), because that drafts for the
+  /// first time. 0: none.
+  virtual int n_unread(const Sequence& /*prefix*/) const { return 0; }
+  /// Reads them. propose() does so if this function was not called; calling it before propose() keeps
+  /// the time apart from the step's.
+  virtual void read_prompt(const Sequence& /*prefix*/) {}
   /// Outputs of the target's forward that verify() needs besides the picks.
   virtual Wants wants() const { return {}; }
   /// The rows that the target evaluates in this step. Row 0 (with some decoders also further

@@ -94,7 +94,7 @@ struct RunStarted {
 struct Phase {
   Nanoseconds t = 0;
   RunId run = 0;     // 0: loading a model
-  std::string name;  // load, prefill, decode, check, train
+  std::string name;  // load, prefill, draft prefill, decode, check, train
   std::int64_t done = 0, total = 0;
   std::string detail;
 };
@@ -364,7 +364,7 @@ struct RunFinished {
       stop_reason;  // eos, length, context, stop_string, stop_id, bound, probe, text, stopped
   int n_tokens = 0;
   int n_steps = 0;
-  Nanoseconds prefill = 0;  // own compute before the first step
+  Nanoseconds prefill = 0;  // own compute of reading the prompt, of the draft model too
   Nanoseconds decode = 0;   // own compute of the steps
   std::map<std::string, double> metrics;
   // guesses that follow the last token and were kept without verification

@@ -47,8 +47,8 @@ Completion CompletionJob::complete(EventSink* events, ScheduleTotals& totals) {
     result.facts.resize(n);
   }
   totals.n_tokens += std::ssize(result.tokens);
-  totals.prefill += prefill;
-  totals.draft_prefill += draft_prefill;
+  totals.prefill += prefill + lane.draft_prefill_ns;
+  totals.draft_prefill += lane.draft_prefill_ns;
   totals.target_busy += lane.compute_ns - lane.times.propose;
   totals.draft_busy += lane.times.propose;
   totals.n_runs++;

@@ -18,11 +18,10 @@ struct CompletionJob {
   const CompletionRequest& request;  // the caller's, valid until run() returns
   std::size_t index;                 // of the request
   RunId run;
-  Nanoseconds prefill;  // compute of the prefill, of both models
+  Nanoseconds prefill;  // compute of the target's prefill; the draft's is in the lane
   Lane lane;
-  const Tokenizer& tokenizer;     // the target's
-  std::size_t n_read = 0;         // generated tokens that take_new_tokens() has counted
-  Nanoseconds draft_prefill = 0;  // the draft model's part of `prefill`
+  const Tokenizer& tokenizer;  // the target's
+  std::size_t n_read = 0;      // generated tokens that take_new_tokens() has counted
 
   /// True if the sequence has ended.
   bool finished() const { return lane.sequence.finished(); }

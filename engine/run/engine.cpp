@@ -397,7 +397,7 @@ void Engine::begin_race(const std::vector<RunBegun>& runs) {
     prepare_costs(run.models, run.request);  // not a part of the lane's time
     const Nanoseconds lane_begun = now_ns();
     race_->add(make_lane(run.models, run.request, run.id, &prompt.sequence), *target.model);
-    // A draft model reads the prompt too.
+    // Draft heads read the prompt too.
     const double own_ms = static_cast<double>(now_ns() - lane_begun) * 1e-6;
     active_[run.id] = {run.request, prompt.ms + own_ms, false, &target};
     events_.push(Phase{now_ns(), run.id, "decode", 0, run.request.max_tokens, {}});

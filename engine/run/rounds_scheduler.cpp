@@ -21,15 +21,16 @@
 namespace engine {
 namespace {
 
-/// Collects events of several threads and forwards them on the thread that created it. StepBegun and
-/// RunStarted events of that thread are forwarded at once, because the device may hang in the work
-/// that follows them.
+/// Collects events of several threads and forwards them on the thread that created it. StepBegun,
+/// RunStarted and Phase events of that thread are forwarded at once, because the device may hang in
+/// the work that follows them.
 class GatheredEvents final : public EventSink {
  public:
   explicit GatheredEvents(EventSink& to) : to_(to) {}
   void push(Event event) override {
-    const bool begins =
-        std::holds_alternative<StepBegun>(event) || std::holds_alternative<RunStarted>(event);
+    const bool begins = std::holds_alternative<StepBegun>(event) ||
+                        std::holds_alternative<RunStarted>(event) ||
+                        std::holds_alternative<Phase>(event);
     {
       const std::lock_guard lock(mutex_);
       events_.push_back(std::move(event));
@@ -111,16 +112,18 @@ class JobRounds final : public RoundsWork {
       const auto make = [&](RunId run) {
         RunModels models = call_.models;
         models.drafts_with = &drafting(branch).model;
-        return lane_over(models, request.run, run,
-                         read_prompt(call_.prompts, call_.models, request,
-                                     [this](int, int) { return !stopped(); }),
-                         &drafting(branch).prompts);
+        Lane lane = lane_over(models, request.run, run,
+                              read_prompt(call_.prompts, call_.models, request,
+                                          [this](int, int) { return !stopped(); }),
+                              &drafting(branch).prompts);
+        lane.decoder->begin(lane.sequence);  // runs no model: drafters may be working
+        return lane;
       };
       auto job =
           begin_job(call_.requests, index, call_.models, call_.watch.first_run, call_.events, make);
       if (!job) continue;
       const Admitted admitted{.run = job->run, .value = request.value};
-      at(branch) = {std::move(job), false};
+      at(branch) = std::move(job);
       return admitted;
     }
     return std::nullopt;
@@ -147,23 +150,13 @@ class JobRounds final : public RoundsWork {
 
   void draft(int branch) override {
     destroy_retired(branch);
-    Place& place = at(branch);
-    Lane& lane = place.job->lane;
-    if (!place.has_begun) {
-      const Nanoseconds start = now_ns();
-      lane.decoder->begin(lane.sequence);
-      const Nanoseconds took = now_ns() - start;
-      place.job->prefill += took;
-      place.job->draft_prefill += took;
-      place.has_begun = true;
-    }
-    drafting_.propose(lane);
+    drafting_.propose(at(branch)->lane);
     count_draft_cache(branch);
   }
 
   std::vector<VerifiedBranch> verify(std::span<const int> branches) override {
     std::vector<Lane*> lanes;
-    for (const int branch : branches) lanes.push_back(&at(branch).job->lane);
+    for (const int branch : branches) lanes.push_back(&at(branch)->lane);
     const Nanoseconds before = target_compute(lanes);
     control().set_lanes(static_cast<int>(lanes.size()));
     control().set_positions(lanes.front()->sequence.cache().length());
@@ -173,7 +166,7 @@ class JobRounds final : public RoundsWork {
     count_caches();
     std::vector<VerifiedBranch> verified;
     for (const int branch : branches) {
-      CompletionJob& job = *at(branch).job;
+      CompletionJob& job = *at(branch);
       const int n = job.take_new_tokens();
       const float expected = job.lane.decision.tokens;
       verified.push_back({branch, n, job.finished(), expected > 0 ? expected : 1.0});
@@ -182,21 +175,21 @@ class JobRounds final : public RoundsWork {
   }
 
   void end(int branch) override {
-    CompletionJob& job = *at(branch).job;
+    CompletionJob& job = *at(branch);
     done_[job.index].emplace(job.complete(call_.events, call_.totals));
     {
       const std::lock_guard lock(drafts_mutex_);
       retired_[drafting_index(branch)].push_back(std::move(job.lane.decoder));
     }
-    at(branch) = {};
+    at(branch) = nullptr;
     if (call_.watch.ended) call_.watch.ended(++n_done_, static_cast<int>(call_.requests.size()));
   }
 
   /// Reports the exception being handled as the end of every started run. Call it within a catch
   /// block, after all threads have stopped.
   void report_thrown() {
-    for (const Place& place : jobs_)
-      if (place.job) engine::report_thrown(call_.events, place.job->run);
+    for (const auto& job : jobs_)
+      if (job) engine::report_thrown(call_.events, job->run);
   }
 
   bool stopped() const { return call_.watch.stop && call_.watch.stop(); }
@@ -206,7 +199,7 @@ class JobRounds final : public RoundsWork {
   /// Completes the started requests as they are. Call it after all threads have stopped.
   std::vector<Completion> take() {
     for (int branch = 0; branch < static_cast<int>(jobs_.size()); branch++)
-      if (at(branch).job) end(branch);
+      if (at(branch)) end(branch);
     call_.totals.draft_cache_bytes =
         std::max(call_.totals.draft_cache_bytes, most_draft_cache_bytes_);
     std::vector<Completion> completions;
@@ -216,14 +209,10 @@ class JobRounds final : public RoundsWork {
   }
 
  private:
-  struct Place {
-    std::unique_ptr<CompletionJob> job;
-    bool has_begun = false;  // the draft model has read the prompt
-  };
-  Place& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
+  std::unique_ptr<CompletionJob>& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
   int n_active() const {
     return static_cast<int>(
-        std::ranges::count_if(jobs_, [](const Place& place) { return place.job != nullptr; }));
+        std::ranges::count_if(jobs_, [](const auto& job) { return job != nullptr; }));
   }
   /// Index in Call::drafting of the model that drafts for a branch.
   std::size_t drafting_index(int branch) const {
@@ -248,8 +237,8 @@ class JobRounds final : public RoundsWork {
   /// while another thread drafts for the branch.
   void count_caches() {
     std::int64_t own = 0;
-    for (const Place& place : jobs_)
-      if (place.job) own += std::as_const(place.job->lane.sequence).cache().own_bytes();
+    for (const auto& job : jobs_)
+      if (job) own += std::as_const(job->lane.sequence).cache().own_bytes();
     ScheduleTotals& totals = call_.totals;
     totals.branch_cache_bytes = std::max(totals.branch_cache_bytes, own);
     totals.cache_bytes = std::max(totals.cache_bytes, call_.models.target.model->cache_bytes());
@@ -276,7 +265,7 @@ class JobRounds final : public RoundsWork {
   const Call& call_;
   ThreadsAtWork target_threads_, draft_threads_;
   Stepper verifying_, drafting_;
-  std::vector<Place> jobs_;  // by branch
+  std::vector<std::unique_ptr<CompletionJob>> jobs_;  // by branch; null: free
   std::vector<std::optional<Completion>> done_;
   std::size_t next_ = 0;
   int n_done_ = 0;

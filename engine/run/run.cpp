@@ -266,7 +266,7 @@ RunResult result_of(const Lane& lane,
   result.stop_reason = lane.sequence.finished() ? name_of(lane.sequence.stop_reason()) : "stopped";
   result.n_steps = lane.n_steps;
   result.n_rows = lane.n_rows;
-  result.prefill_ms = prefill_ms;
+  result.prefill_ms = prefill_ms + static_cast<double>(lane.draft_prefill_ns) * 1e-6;
   result.decode_ms = static_cast<double>(lane.compute_ns) * 1e-6;
   result.times = lane.times;
   result.metrics = metrics_of(lane);

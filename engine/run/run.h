@@ -70,7 +70,7 @@ struct RunResult {
   std::string stop_string;  // the stop string that ended the text; empty: none did
   int n_steps = 0;
   std::int64_t n_rows = 0;
-  double prefill_ms = 0;
+  double prefill_ms = 0;  // of the target and the draft model
   double decode_ms = 0;
   StepTimes times;  // the parts of decode_ms
   std::map<std::string, double> metrics;
@@ -142,8 +142,7 @@ Lane make_lane(const RunModels& models,
                RunId run,
                const Sequence* shared,
                const std::function<bool(int, int)>& progress = {});
-/// Makes a lane over a prefilled prompt. The caller calls lane.decoder->begin() on the thread that
-/// drafts.
+/// Makes a lane over a prefilled prompt. The caller calls lane.decoder->begin().
 /// @param prompts  prompts that the draft model has read, or null
 /// @throws Error(Usage)  as make_lane
 Lane lane_over(const RunModels& models,

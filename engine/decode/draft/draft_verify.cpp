@@ -60,15 +60,30 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
   if (!trees) return;
   known_ =
       &control_.knowledge<DraftKnowledge>("draft " + std::to_string(context.draft_id), rejects_);
-  drafter_.set_tree(trees->at(1));  // so that begin() reads the prompt
-  choose_tree();
 }
 
-void DraftVerifyDecoder::begin(const Sequence& prefix) {
+void DraftVerifyDecoder::begin(const Sequence& /*prefix*/) {
   kept_.clear();
+  drafter_.begin();
+  is_begun_ = true;
+  if (trees_) choose_tree();
+}
+
+/// Tokens that may be drafted after the prefix: all that may be emitted but the target's own.
+int DraftVerifyDecoder::n_more(const Sequence& prefix) const {
+  return room_left(prefix, limits_, target_.max_seq_len()) - 1;
+}
+
+int DraftVerifyDecoder::n_unread(const Sequence& prefix) const {
+  const LevelCounts& tree = trees_ ? (*trees_)[next_.tree] : drafter_.tree();
+  const bool drafts = !tree.empty() && n_more(prefix) >= 1 && is_begun_ &&
+                      drafter_.has_room(prefix.tokens().size());
+  return drafts && !drafter_.has_read() ? static_cast<int>(prefix.prompt().size()) - 1 : 0;
+}
+
+void DraftVerifyDecoder::read_prompt(const Sequence& prefix) {
   try {
-    drafter_.begin(prefix);
-    is_begun_ = true;
+    drafter_.read_prompt(prefix);
   } catch (const Error& error) {
     if (!costs_drafts_alone(error)) throw;
     report_failure(error.what());
@@ -103,7 +118,7 @@ Drafts DraftVerifyDecoder::draft(const Sequence& prefix, int room) {
 
 TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
   commit_to_draft();
-  const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
+  const int room = n_more(prefix);
   if (!is_full_ && room > 0 && drafter_.is_full(prefix.tokens().size())) {
     is_full_ = true;
     events_.push_back(

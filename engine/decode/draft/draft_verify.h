@@ -30,6 +30,8 @@ class DraftVerifyDecoder : public Decoder {
                      DraftSettings settings,
                      const std::vector<LevelCounts>* trees = nullptr);
   void begin(const Sequence& prefix) override;
+  int n_unread(const Sequence& prefix) const override;
+  void read_prompt(const Sequence& prefix) override;
   Wants wants() const override { return {.logits = rejects_, .row_p = !rejects_}; }
   TokenTree propose(const Sequence& prefix) override;
   bool drafts() const override { return true; }
@@ -70,8 +72,8 @@ class DraftVerifyDecoder : public Decoder {
   /// sequence at that time.
   std::vector<int> kept_;
   std::int64_t n_depth_ = 0, n_kept_ = 0;
-  bool is_full_ = false;  // a notice has reported that the draft's context is full
-  bool is_begun_ = false;
+  bool is_full_ = false;   // a notice has reported that the draft's context is full
+  bool is_begun_ = false;  // false: the draft must read the sequence again
   ControlUse control_;
   const std::vector<LevelCounts>* trees_;  // null: every step drafts the tree of the settings
   DraftKnowledge* known_ = nullptr;        // for trees_
@@ -87,6 +89,7 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<Event> events_;
 
   void commit_to_draft();
+  int n_more(const Sequence& prefix) const;
   Drafts draft(const Sequence& prefix, int room);
   void report_failure(const std::string& why);
   void choose_tree();

@@ -64,20 +64,25 @@ Drafts Drafts::none(TokenId last) {
   return drafts;
 }
 
-void Drafter::begin(const Sequence& prefix) {
+void Drafter::begin() {
   fed_.clear();
-  cache_ = model_.make_cache();
-  // Skips the prompt if it leaves no room to draft, or if nothing is drafted.
-  if (usable_depth(prefix.tokens().size(), 1) < 1) return;
+  cache_ = nullptr;
+}
+
+void Drafter::read(std::span<const TokenId> tokens, PromptCaches* prompts) {
   PromptCaches own(model_, 0);
-  cache_ = (prompts_ ? *prompts_ : own).read(prefix.tokens()).cache().fork();
+  cache_ = (prompts ? *prompts : own).read(tokens).cache().fork();
+}
+
+// The tokens after the prompt are fed as rows, as after any steps without drafts. So the draft's keys
+// and values do not depend on the step at which it reads the prompt.
+void Drafter::read_prompt(const Sequence& prefix) {
+  read(prefix.prompt(), prompts_);
 }
 
 void Drafter::begin_again(const Sequence& prefix) {
-  // Another thread may be using the shared prompts by now, so they are not read.
-  PromptCaches* const shared = std::exchange(prompts_, nullptr);
-  begin(prefix);
-  prompts_ = shared;
+  begin();
+  if (usable_depth(prefix.tokens().size(), 1) >= 1) read(prefix.tokens(), nullptr);
 }
 
 /// The number of tokens that can be drafted after `n_tokens`. Rows at depth d - 1 are fed to draft
@@ -96,6 +101,7 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
   n_distributions_ = 0;
   const int depth = usable_depth(prefix.tokens().size(), max_depth);
   if (depth < 1) return drafts;
+  if (!has_read()) read_prompt(prefix);
 
   Branch root{.row = 0, .cache = cache_};
   root.text.assign(prefix.tokens().begin(), prefix.tokens().end());

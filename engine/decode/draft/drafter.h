@@ -4,6 +4,7 @@
 //   cache     the keys and values of every fed node are in a cache of its own path. A first child
 //             continues its parent's cache, its siblings fork it, so each row is computed once. The
 //             last level is never fed: after full acceptance the next step feeds two rows
+//   prompt    read just before the first tree; a sequence without drafts needs no cache
 //   noise     greedy and coupled: the draft picks with the target's Gumbel noise (Gumbel-max
 //             coupling), which makes both models agree as often as possible. Rejection sampling
 //             draws candidates with independent random numbers (separate Philox streams)
@@ -66,13 +67,17 @@ class Drafter {
   /// @param prompts  prompts that the model has read for other drafters, or null
   Drafter(LanguageModel& model, DraftSettings settings, PromptCaches* prompts = nullptr);
 
-  /// Runs the prompt through the draft model.
-  void begin(const Sequence& prefix);
+  /// Starts a sequence. The draft model does not read the prompt yet.
+  void begin();
+  /// True if the draft model has read the prompt.
+  bool has_read() const { return cache_ != nullptr; }
+  /// Runs the prompt through the draft model, without the tokens after it: propose() feeds those.
+  void read_prompt(const Sequence& prefix);
   /// Reads the whole sequence again after a failed forward, whose partial results are dropped.
   void begin_again(const Sequence& prefix);
   /// Sets k_config for the following steps.
   void set_tree(const LevelCounts& k_config) { settings_.k_config = k_config; }
-  /// Drafts the tree of one step.
+  /// Drafts the tree of one step. The first one reads the prompt if read_prompt() has not.
   /// @param max_depth  the largest number of tokens on a path after the last committed one; 0:
   ///                   nothing is drafted
   /// @param uniforms   random numbers of rejection sampling
@@ -80,8 +85,12 @@ class Drafter {
   Drafts propose(const Sequence& prefix, int max_depth, UniformSource& uniforms);
   /// True if the model's context has no room to draft after `n_tokens` tokens.
   bool is_full(std::size_t n_tokens) const {
-    return !settings_.k_config.empty() && room_after(n_tokens) < 1;
+    return !settings_.k_config.empty() && !has_room(n_tokens);
   }
+  /// True if the model's context has room for one more token after `n_tokens`.
+  bool has_room(std::size_t n_tokens) const { return room_after(n_tokens) >= 1; }
+  /// The children of every node, level by level.
+  const LevelCounts& tree() const { return settings_.k_config; }
   /// Positions of the draft model's context.
   int context() const { return model_.max_seq_len(); }
   /// Keeps the keys and values of the accepted path, drops the others.
@@ -91,7 +100,7 @@ class Drafter {
   /// draft_forwards, draft_rows (both without the prompt), draft_stops: nodes that stop_below left
   /// without children.
   std::map<std::string, std::int64_t> counts() const;
-  /// The draft model's cache of committed tokens; null before begin().
+  /// The draft model's cache of committed tokens; null before the prompt is read.
   const SequenceCache* cache() const { return cache_.get(); }
 
  private:
@@ -103,6 +112,7 @@ class Drafter {
     TokenTree feed;             // the rows of this branch in the next forward
   };
 
+  void read(std::span<const TokenId> tokens, PromptCaches* prompts);
   int room_after(std::size_t n_tokens) const;
   int usable_depth(std::size_t n_tokens, int max_depth) const;
   Wants wants_for(int n_children, Sampling& sampling) const;
@@ -142,7 +152,7 @@ class Drafter {
   LanguageModel& model_;
   DraftSettings settings_;
   PromptCaches* prompts_;
-  std::shared_ptr<SequenceCache> cache_;  // of committed tokens
+  std::shared_ptr<SequenceCache> cache_;  // of committed tokens; null: the prompt is not read
   std::vector<Branch> fed_;               // of the current step
   // requests of the current level, if distributions stay on the device
   std::vector<DrawRequest> drawing_;

@@ -205,8 +205,25 @@ void Stepper::step(std::span<Lane* const> lanes) {
   verify(lanes);
 }
 
+/// Lets a draft model read the prompt, if the next step is the first one that it drafts. A part of the
+/// prefill, not of the step.
+void Stepper::read_prompt(Lane& lane) {
+  const int n_tokens = lane.decoder->n_unread(lane.sequence);
+  if (n_tokens == 0) return;
+  const auto report = [&](Nanoseconds t, int n_done) {
+    if (events_) events_->push(Phase{t, lane.run, "draft prefill", n_done, n_tokens, {}});
+  };
+  const Nanoseconds begun = now_ns();
+  report(begun, 0);
+  lane.decoder->read_prompt(lane.sequence);
+  const Nanoseconds ended = now_ns();
+  report(ended, n_tokens);
+  lane.draft_prefill_ns += ended - begun;
+}
+
 void Stepper::propose(Lane& lane) {
   ensure(!lane.sequence.finished(), "a finished sequence must not be stepped");
+  read_prompt(lane);
   const Nanoseconds begun = now_ns();
   // The device may hang while it drafts, so the StepBegun event is emitted first.
   const bool drafts = lane.decoder->drafts();

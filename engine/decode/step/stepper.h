@@ -75,6 +75,8 @@ struct Lane {
   int n_steps = 0;
   int n_drafted = 0;            // steps in which a draft model or heads ran
   std::int64_t compute_ns = 0;  // time of propose, forward, verify and commit
+  std::int64_t draft_prefill_ns =
+      0;                        // time in which a draft model read the prompt; not in compute_ns
   StepTimes times = {};         // the parts of compute_ns
   std::int64_t n_rows = 0;      // evaluated rows of all steps
   std::int64_t n_proposed = 0;  // guessed or drafted rows
@@ -135,13 +137,15 @@ class Stepper {
 
   // propose() and verify() are the two halves of a step, for callers that run them on several threads.
   // Only one thread may use a lane at a time.
-  /// Proposes the lane's tree. Does not run the target.
+  /// Proposes the lane's tree. Does not run the target. If the lane drafts for the first time, the draft
+  /// model reads the prompt before the step begins.
   void propose(Lane& lane);
   /// Runs one forward over the lanes' trees, then verifies and commits. Does not run a draft model.
   void verify(std::span<Lane* const> lanes);
 
  private:
   struct Notes;
+  void read_prompt(Lane& lane);
   void verify_with(LanguageModel& model, std::span<Lane* const> lanes);
   void finish(Lane& lane, Notes& notes);
 

@@ -67,7 +67,7 @@ SliceKind verify_kind(const StepHead& v) {
 
 SliceKind phase_kind(const std::string& name) {
   if (name == "load") return SliceKind::Load;
-  if (name == "prefill") return SliceKind::Prefill;
+  if (name == "prefill" || name == "draft prefill") return SliceKind::Prefill;
   if (name == "decode") return SliceKind::Decode;
   return SliceKind::OtherPhase;
 }

@@ -227,6 +227,7 @@ TEST(Speculative, the_draft_is_fed_two_rows_after_full_acceptance) {
   ToyModel model(kShape), draft(draft_of(kShape));
   const Job job = job_of("speculative", draft, {{"gamma", "3"}});
   Lane lane = start(model, kPrompt, job);
+  lane.decoder->read_prompt(lane.sequence);
   Lane* lanes[] = {&lane};
   Stepper stepper(model, nullptr);
   int n_full = 0, n_other = 0;
@@ -251,6 +252,7 @@ TEST(Mcsd, the_draft_computes_each_inner_node_once) {
   ToyModel model(kShape), draft(draft_of(kShape));
   const Job job = job_of("mcsd", draft, {{"k_config", "3,2,2"}});
   Lane lane = start(model, kPrompt, job);
+  lane.decoder->read_prompt(lane.sequence);
   Lane* lanes[] = {&lane};
   Stepper stepper(model, nullptr);
   std::size_t leading = 1;

@@ -58,19 +58,16 @@ class LaneRounds : public RoundsWork {
     if (events_) events_->push(RunStarted{.t = now_ns(), .run = run, .prompt_tokens = text.prompt});
     Place& place = places_[static_cast<std::size_t>(branch)];
     place.index = next_ - 1;
-    place.has_begun = false;
     place.lane = std::make_unique<Lane>(make_lane(run, target_, text.prompt, text.job.decoder,
                                                   std::move(context), text.job.options));
     prefill(target_, place.lane->sequence);
+    place.lane->decoder->begin(place.lane->sequence);
     return Admitted{.run = run, .value = static_cast<double>(next_ % 3)};
   }
 
   void draft(int branch) override {
     if (draft_delay) draft_delay();
-    Place& place = places_[static_cast<std::size_t>(branch)];
-    if (!place.has_begun) place.lane->decoder->begin(place.lane->sequence);
-    place.has_begun = true;
-    Stepper(target_, events_).propose(*place.lane);
+    Stepper(target_, events_).propose(*places_[static_cast<std::size_t>(branch)].lane);
   }
 
   std::vector<VerifiedBranch> verify(std::span<const int> branches) override {
@@ -103,7 +100,6 @@ class LaneRounds : public RoundsWork {
   struct Place {
     std::unique_ptr<Lane> lane;
     std::size_t index = 0;
-    bool has_begun = false;
   };
   LanguageModel& target_;
   const std::vector<Text>& texts_;

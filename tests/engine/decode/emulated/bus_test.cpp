@@ -42,6 +42,7 @@ class EmulatedGpuBus : public testing::Test {
   };
   static std::vector<Step> steps_of(const Job& job, bool shown = false) {
     engine::Lane lane = start(on().model(), std::vector<TokenId>{3, 7, 1, 9, 2, 9, 5}, job);
+    lane.decoder->read_prompt(lane.sequence);  // not a part of the first step
     EventList events;
     Stepper stepper(on().model(), shown ? &events : nullptr);
     engine::Lane* const lanes[] = {&lane};

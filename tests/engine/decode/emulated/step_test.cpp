@@ -151,7 +151,7 @@ TEST_F(EmulatedGpuPrompt, a_kernel_fault_in_a_prompt_fails_before_the_first_step
   EXPECT_EQ(told, kChunk);
 }
 
-TEST(EmulatedGpuDraft, the_draft_prefills_its_prompt_at_the_start) {
+TEST(EmulatedGpuDraft, the_draft_prefills_its_prompt_before_the_step) {
   for (const char* decoder : {"speculative", "chimera"}) {
     Loaded& on = on_device(kEmulated, kernels::DType::F32);
     Job job;
@@ -163,6 +163,7 @@ TEST(EmulatedGpuDraft, the_draft_prefills_its_prompt_at_the_start) {
     std::vector<TokenId> prompt;
     for (int i = 0; i < 20; i++) prompt.push_back(static_cast<TokenId>(1 + i * 7 % 23));
     const engine::Lane lane = start(on.model(), prompt, job);
+    lane.decoder->read_prompt(lane.sequence);
     const kernels::Device& device = on.transformer()->device();
     const std::int64_t launched = device.n_launches();
     on.model().finish();
@@ -451,7 +452,7 @@ TEST(EmulatedGpuStep, a_draft_model_needs_one_launch_per_level) {
   const auto model = tiny_draft(*device, kernels::DType::BF16, 11);
   Drafter drafter(*model, {.k_config = {2, 2, 2}});
   Sequence text({3, 7, 1, 9}, model->make_cache());
-  drafter.begin(text);
+  drafter.read_prompt(text);
   PhiloxUniforms uniforms(1);
   for (int step = 0; step < 9; step++) {
     const std::int64_t launches = device->n_launches();

@@ -255,6 +255,34 @@ RunRecord small_run(int n_steps) {
   return timeline.runs()[0];
 }
 
+// A draft model reads the prompt before the first step that drafts (Stepper::propose()).
+TEST(RunLod, a_draft_that_reads_the_prompt_late_is_a_phase) {
+  Timeline timeline;
+  timeline.apply(test::model_loaded());
+  Nanoseconds ended = 0;
+  const auto reading = [&](Nanoseconds t, int done) {
+    return Phase{.t = t, .run = 1, .name = "draft prefill", .done = done, .total = 5};
+  };
+  for (const Event& event : test::run_events({.n_steps = 3})) {
+    timeline.apply(event);
+    if (const auto* e = std::get_if<StepEnded>(&event); e && e->step == 1) {
+      ended = e->t;
+      timeline.apply(reading(ended + 100, 0));
+      timeline.apply(reading(ended + 900, 5));
+    }
+  }
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  const RunRecord& run = timeline.runs()[0];
+  const std::vector<Slice> slices = phase_slices(run, Clock::Wall);
+  ASSERT_EQ(slices.size(), 3U) << "the target's prompt, the steps, and the draft's prompt within";
+  EXPECT_EQ(slices[1].kind, SliceKind::Decode);
+  EXPECT_EQ(slices[2].kind, SliceKind::Prefill);
+  EXPECT_EQ(slices[2].start, ended + 100);
+  EXPECT_EQ(slices[2].end, ended + 900);
+  EXPECT_GT(slices[1].end, slices[2].end);
+  EXPECT_EQ(label_of(run, LaneKind::Phases, slices[2]), "draft prefill");
+}
+
 TEST(RunLod, lanes_hold_the_parts_of_every_step) {
   const RunRecord run = small_run(4);
   RunLod lod(Clock::Wall);
