@@ -69,7 +69,7 @@ class Lanes {
       items.push_back(slice(fmt::format("draft branch {}", branch), "draft",
                             since_origin(turn.drafts), since_origin(turn.queued)));
       items.back().args = fmt::format("{{\"run\":{},\"step\":{}{}}}", turn.run, turn.step,
-                                      turn.step == 0 ? ",\"reads_prompt\":true" : "");
+                                      turn.reads_prompt ? ",\"reads_prompt\":true" : "");
     }
     return items;
   }

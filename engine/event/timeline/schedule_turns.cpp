@@ -1,6 +1,7 @@
 #include "engine/event/timeline/schedule_turns.h"
 
 #include <algorithm>
+#include <span>
 #include <variant>
 
 namespace engine {
@@ -29,6 +30,21 @@ void add_step(ScheduleTurn& turn, const StepHead& step) {
   turn.forwarded = std::max(turn.at_target, step.ended.t - step.ended.commit - step.ended.verify);
 }
 
+/// Marks the turn of a run in which the draft model read the prompt. Older recordings do not report it;
+/// there it was the first turn.
+void mark_reading(const RunRecord& run, std::span<ScheduleTurn> turns) {
+  const auto read = std::ranges::find(run.phases, "draft prefill", &Phase::name);
+  if (read == run.phases.end()) {
+    const bool drafts =
+        std::ranges::any_of(turns, [](const ScheduleTurn& turn) { return turn.n_proposed > 0; });
+    turns.front().reads_prompt = drafts || turns.front().forwarded < 0;
+    return;
+  }
+  for (ScheduleTurn& turn : turns)
+    turn.reads_prompt =
+        turn.drafts >= 0 && turn.drafts <= read->t && (turn.queued < 0 || read->t <= turn.queued);
+}
+
 void add_turns(const RunRecord& run, std::vector<ScheduleTurn>& turns) {
   const std::size_t first = turns.size();
   for (const Queueing& event : run.queueing) {
@@ -51,6 +67,7 @@ void add_turns(const RunRecord& run, std::vector<ScheduleTurn>& turns) {
   // A run that ended while it was in the queue has left the queue at its end.
   if (turns.size() > first && turns.back().queued >= 0 && turns.back().left_queue < 0 && run.over())
     turns.back().left_queue = std::max(turns.back().queued, run.last_event);
+  if (turns.size() > first) mark_reading(run, std::span(turns).subspan(first));
 }
 
 void add_idle(const RunRecord& run, std::vector<TargetIdle>& idle) {

@@ -25,6 +25,7 @@ struct ScheduleTurn {
   Nanoseconds ended = -1;      // end of its step
   int n_rows = 0, n_tokens = 0;
   int n_proposed = 0, n_accepted = 0;
+  bool reads_prompt = false;  // the draft model first read the prompt
 };
 
 /// A forward pass of the target: the branches that left the queue at one moment.

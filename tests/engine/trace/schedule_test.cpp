@@ -97,6 +97,30 @@ TEST(TraceSchedule, lanes_show_work_and_waits) {
   EXPECT_THAT(lanes[4].items[0].args, HasSubstr("\"branches\":[1]"));
 }
 
+// The draft model reads a prompt before the first step that drafts; older recordings do not report it.
+TEST(TraceSchedule, the_draft_that_reads_the_prompt_is_marked) {
+  const auto marked = [](const Timeline& timeline) {
+    std::vector<std::string> drafts;
+    for (const TraceItem& item : schedule_lanes(timeline.runs())[1].items)
+      if (item.args.find("reads_prompt") != std::string::npos) drafts.push_back(item.args);
+    return drafts;
+  };
+  EXPECT_THAT(marked(two_branches()), ElementsAre(HasSubstr("\"step\":0")));
+  std::vector<Event> events;
+  add_run(events, 1, 0, {{1, 1, 5, 5, 15}, {15, 15, 19, 25, 35}, {35, 35, 39, 40, 50}});
+  const auto step = std::ranges::find_if(events, [](const Event& event) {
+    const auto* begun = std::get_if<StepBegun>(&event);
+    return begun && begun->step == 1;
+  });
+  const auto reading = [](Nanoseconds t) {
+    return Phase{.t = t, .run = 1, .name = "draft prefill", .total = 5};
+  };
+  events.insert(step, {reading(15 * kMs + 1), reading(17 * kMs)});
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  EXPECT_THAT(marked(timeline), ElementsAre(HasSubstr("\"step\":1")));
+}
+
 TEST(TraceSchedule, a_forward_of_two_branches_is_one_slice) {
   std::vector<Event> events;
   add_run(events, 1, 0, {{1, 1, 5, 9, 19}});

@@ -430,7 +430,7 @@ std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, s
     }
     case Act::Drafts:
       return fmt::format("Branch {} {}drafts {}, {}.", b,
-                         turn.step == 0 ? "lets the draft model read its prompt and " : "",
+                         turn.reads_prompt ? "lets the draft model read its prompt and " : "",
                          engine::counted(turn.n_proposed, "token"), time);
     case Act::WaitsForTarget:
       return wait_for_target_sentence(lanes, turn, slice.t0, slice.t1);

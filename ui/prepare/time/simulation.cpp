@@ -33,13 +33,13 @@ Nanoseconds stage(float set_ms, double recorded_ms) {
 
 }  // namespace
 
-// Leaves out the first round of each branch, if there are others, because the draft model also
-// reads the prompt in it; in a simulation, prompts take no time.
+// Leaves out the rounds in which the draft model also reads a prompt, if there are others; in a
+// simulation, prompts take no time.
 double recorded_draft_ms(const engine::Schedule& recorded) {
-  Average first, others;
+  Average with_prompt, others;
   for (const engine::ScheduleTurn& turn : recorded.turns)
-    (turn.step == 0 ? first : others).add(turn.drafts, turn.queued);
-  return others.ms() > 0 ? others.ms() : first.ms();
+    (turn.reads_prompt ? with_prompt : others).add(turn.drafts, turn.queued);
+  return others.ms() > 0 ? others.ms() : with_prompt.ms();
 }
 
 double recorded_verify_ms(const engine::Schedule& recorded) {
