@@ -300,6 +300,16 @@ TEST(LateGpu, only_a_computing_gpu_is_late) {
   EXPECT_EQ(late(begun, 12), "");
 }
 
+TEST(LateGpu, a_draft_that_reads_the_prompt_between_steps_is_late) {
+  auto events = cut_run("cuda:0", false);
+  engine::Phase reading{.t = 1'000'000'000'000, .run = 1, .name = "draft prefill", .total = 30};
+  events.push_back(reading);
+  EXPECT_EQ(late(events, 12), "GPU not responding, prompt, 12 s");
+  reading.done = 30;
+  events.push_back(reading);
+  EXPECT_EQ(late(events, 12), "");
+}
+
 TEST(LateGpu, paused_time_does_not_count) {
   // SEED can be paused within a step, while it drafts or waits in the queue.
   auto events = cut_run("cuda:0", true);

@@ -22,11 +22,14 @@ bool is_paused(const engine::Timeline& live, const engine::RunRecord& run) {
 // Returns the part of a run that the device is computing; empty if the run is between two steps or paused.
 std::string at_work_on(const engine::RunRecord& run, bool held) {
   if (is_queued(run)) return "";
+  // A draft model may read the prompt between two steps.
+  const engine::Phase* const phase = run.phases.empty() ? nullptr : &run.phases.back();
+  if (phase && phase->name == "draft prefill" && phase->done < phase->total) return "prompt";
   if (!run.steps.empty()) {
     const engine::StepRecord& last = run.steps.back();
     return last.complete ? "" : fmt::format("step {}", last.begun.step);
   }
-  const bool decodes = !run.phases.empty() && run.phases.back().name == "decode";
+  const bool decodes = phase && phase->name == "decode";
   return decodes || held ? "" : "prompt";
 }
 
