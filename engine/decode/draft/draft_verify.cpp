@@ -5,6 +5,7 @@
 
 #include "engine/base/types.h"
 #include "engine/decode/verify/verify.h"
+#include "engine/event/clock.h"
 #include "kernels/device.h"
 
 namespace engine {
@@ -62,11 +63,11 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
       &control_.knowledge<DraftKnowledge>("draft " + std::to_string(context.draft_id), rejects_);
 }
 
-void DraftVerifyDecoder::begin(const Sequence& /*prefix*/) {
+void DraftVerifyDecoder::begin(const Sequence& prefix) {
   kept_.clear();
   drafter_.begin();
   is_begun_ = true;
-  if (trees_) choose_tree();
+  if (trees_) choose_tree(prefix);
 }
 
 /// Tokens that may be drafted after the prefix: all that may be emitted but the target's own.
@@ -82,8 +83,10 @@ int DraftVerifyDecoder::n_unread(const Sequence& prefix) const {
 }
 
 void DraftVerifyDecoder::read_prompt(const Sequence& prefix) {
+  const Nanoseconds begun = now_ns();
   try {
     drafter_.read_prompt(prefix);
+    reading_ms_ = static_cast<double>(now_ns() - begun) * 1e-6;
   } catch (const Error& error) {
     if (!costs_drafts_alone(error)) throw;
     report_failure(error.what());
@@ -135,9 +138,15 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
   return drafts_.tree;
 }
 
-void DraftVerifyDecoder::choose_tree() {
+void DraftVerifyDecoder::choose_tree(const Sequence& prefix) {
   const std::vector<SizePlan> plans = known_->plans(*trees_, *control_);
-  SizeChoice choice = known_->choose(plans);
+  double reading_ms = 0;
+  if (!drafter_.has_read())
+    reading_ms = known_->reading_ms(static_cast<int>(prefix.prompt().size()) - 1,
+                                    n_more(prefix) + 1, *control_);
+  // The time of a step, which is reported and learned from, does not contain the reading.
+  SizeChoice choice =
+      known_->choose(reading_ms > 0 ? known_->plans(*trees_, *control_, reading_ms) : plans);
   choice.index = control_.decide(choice.index, plans.size());
   const int n_tokens = rows_of((*trees_)[choice.index]) - 1;
   next_ = {choice.index, decision_of(choice, plans, n_tokens)};
@@ -167,12 +176,18 @@ void DraftVerifyDecoder::committed(const Sequence& prefix, const Decision& cut) 
   n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
   if (!trees_) return;
-  learn(cut);
-  if (!prefix.finished()) choose_tree();
+  learn(prefix, cut);
+  if (!prefix.finished()) choose_tree(prefix);
 }
 
-/// Counts which candidate of each node on the path was kept, and the time of the draft's forwards.
-void DraftVerifyDecoder::learn(const Decision& cut) {
+/// Counts which candidate of each node on the path was kept, the time of the draft's forwards and of
+/// its prompt, and the length of a finished text.
+void DraftVerifyDecoder::learn(const Sequence& prefix, const Decision& cut) {
+  if (reading_ms_ > 0)
+    known_->add_reading(static_cast<int>(prefix.prompt().size()) - 1,
+                        std::exchange(reading_ms_, 0));
+  if (prefix.finished())
+    known_->text_ended(static_cast<int>(prefix.generated().size()), drafter_.has_read());
   for (const DraftForward& forward : drafts_.forwards)
     known_->add_forward(forward, control_->is_overlapped());
   known_->came(static_cast<int>(cut.emitted.size()), decision_.ms / decision_.plain_ms);

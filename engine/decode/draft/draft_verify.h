@@ -74,6 +74,7 @@ class DraftVerifyDecoder : public Decoder {
   std::int64_t n_depth_ = 0, n_kept_ = 0;
   bool is_full_ = false;   // a notice has reported that the draft's context is full
   bool is_begun_ = false;  // false: the draft must read the sequence again
+  double reading_ms_ = 0;  // time in which the draft read the prompt, until learn() counts it
   ControlUse control_;
   const std::vector<LevelCounts>* trees_;  // null: every step drafts the tree of the settings
   DraftKnowledge* known_ = nullptr;        // for trees_
@@ -92,8 +93,8 @@ class DraftVerifyDecoder : public Decoder {
   int n_more(const Sequence& prefix) const;
   Drafts draft(const Sequence& prefix, int room);
   void report_failure(const std::string& why);
-  void choose_tree();
-  void learn(const Decision& cut);
+  void choose_tree(const Sequence& prefix);
+  void learn(const Sequence& prefix, const Decision& cut);
 };
 
 }  // namespace engine

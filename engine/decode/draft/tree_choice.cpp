@@ -10,6 +10,8 @@ namespace {
 /// Assumed time of a draft's forward before one is measured, relative to a plain step.
 constexpr double kDraftShare = 0.1;
 constexpr int kLongestChain = 16;
+/// Weight of earlier prompts and texts, per prompt or text.
+constexpr double kForget = 0.98;
 
 /// Expected tokens of a step with this tree, the target's own included.
 /// @param share  of a node's verifications that accept its candidate of a rank
@@ -83,15 +85,39 @@ double DraftKnowledge::drafting_ms(const LevelCounts& tree, const StepControl& c
   return ms;
 }
 
+void DraftKnowledge::add_reading(int n_prompt, double ms) {
+  prompts_ms_ = kForget * prompts_ms_ + ms;
+  prompt_tokens_ = kForget * prompt_tokens_ + n_prompt;
+  trust_ = 1;
+}
+
+void DraftKnowledge::text_ended(int n_tokens, bool has_read) {
+  n_texts_ = kForget * n_texts_ + 1;
+  text_tokens_ = kForget * text_tokens_ + n_tokens;
+  if (!has_read) trust_ *= kForget;
+}
+
+// A text that has lasted for some tokens is expected to last as long again as any text, as if each
+// token ended it with the same probability.
+double DraftKnowledge::reading_ms(int n_prompt, int n_left, const StepControl& control) const {
+  // Times say nothing beside a target whose steps are not measured.
+  if (prompt_tokens_ <= 0 || control.costs().n_measured() == 0) return 0;
+  double n_tokens = n_left;
+  if (n_texts_ > 0) n_tokens = std::min(n_tokens, text_tokens_ / n_texts_);
+  return trust_ * prompts_ms_ / prompt_tokens_ * n_prompt / std::max(n_tokens, 1.0);
+}
+
 std::vector<SizePlan> DraftKnowledge::plans(std::span<const LevelCounts> trees,
-                                            const StepControl& control) const {
+                                            const StepControl& control,
+                                            double reading_ms) const {
   std::vector<SizePlan> plans;
   for (const LevelCounts& tree : trees) {
     const auto mean = [this](std::size_t rank) { return ranks_[rank].mean(); };
     const auto hoped = [this](std::size_t rank) { return ranks_[rank].hoped(); };
-    plans.push_back({expected_tokens(tree, ranks_.size(), mean),
-                     expected_tokens(tree, ranks_.size(), hoped),
-                     control.round_ms(drafting_ms(tree, control), control.ms(rows_of(tree)))});
+    const double tokens = expected_tokens(tree, ranks_.size(), mean);
+    const double draft_ms = drafting_ms(tree, control) + (tree.empty() ? 0 : reading_ms * tokens);
+    plans.push_back({tokens, expected_tokens(tree, ranks_.size(), hoped),
+                     control.round_ms(draft_ms, control.ms(rows_of(tree)))});
   }
   return plans;
 }

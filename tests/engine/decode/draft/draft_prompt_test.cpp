@@ -195,5 +195,26 @@ TEST(DraftPrompt, is_shared_by_texts_that_read_it_at_different_steps) {
       << "by the second; the third reads nothing";
 }
 
+// The choice knows the cost of reading: after texts of two tokens, a text does not draft.
+TEST(DraftPrompt, is_not_read_for_texts_that_are_too_short) {
+  for (const int n_tokens : {2, 200}) {
+    DraftKnowledge known;
+    StepControl control;
+    for (int i = 0; i < 40; i++) {
+      for (const int rows : {1, 2, 4, 8, 16}) control.costs().add(rows, 10 + 0.1 * rows);
+      known.add_forward({.begun = 0, .ended = 500'000, .n_rows = 1});
+      known.add_verified(1, i % 4 == 0 ? -1 : 0);
+      known.add_reading(100, 60);
+      known.text_ended(n_tokens, true);
+    }
+    const double reading_ms = known.reading_ms(100, 1000, control);
+    EXPECT_NEAR(reading_ms, 60.0 / n_tokens, 1e-9);
+    EXPECT_EQ(known.choose(known.plans(chains_to_choose(), control, reading_ms)).index > 0,
+              n_tokens == 200);
+    EXPECT_GT(known.choose(known.plans(chains_to_choose(), control)).index, 0u)
+        << "a text whose prompt is read";
+  }
+}
+
 }  // namespace
 }  // namespace engine::test

@@ -224,6 +224,39 @@ TEST(DraftKnowledge, drafts_more_while_the_target_verifies) {
   EXPECT_NEAR(control.ms(1), 8.1, 0.5);
 }
 
+TEST(DraftKnowledge, reading_a_prompt_is_spread_over_the_text) {
+  DraftKnowledge known;
+  StepControl control;
+  EXPECT_EQ(known.reading_ms(100, 50, control), 0) << "no prompt is timed";
+  known.add_reading(100, 20);
+  EXPECT_EQ(known.reading_ms(100, 50, control), 0) << "the target's steps are not measured";
+  control.costs().add(1, 10);
+  EXPECT_NEAR(known.reading_ms(100, 50, control), 20.0 / 50, 1e-9) << "no text has ended";
+  EXPECT_NEAR(known.reading_ms(300, 50, control), 60.0 / 50, 1e-9);
+  known.text_ended(10, true);
+  EXPECT_NEAR(known.reading_ms(100, 50, control), 20.0 / 10, 1e-9);
+  EXPECT_NEAR(known.reading_ms(100, 4, control), 20.0 / 4, 1e-9) << "no more tokens may come";
+  // Each token of a tree bears its share; a step without drafts bears none.
+  const std::vector<LevelCounts> trees{{}, {1}, {2, 1}};
+  const std::vector<SizePlan> read = known.plans(trees, control);
+  const std::vector<SizePlan> unread = known.plans(trees, control, 2);
+  EXPECT_EQ(unread[0].ms, read[0].ms);
+  for (const std::size_t i : {1u, 2u}) {
+    EXPECT_EQ(unread[i].tokens, read[i].tokens);
+    EXPECT_NEAR(unread[i].ms - read[i].ms, 2 * read[i].tokens, 1e-9);
+  }
+  // While the target verifies other texts, the draft has time to read.
+  control.set_overlapped(3);
+  EXPECT_LT(known.plans(trees, control, 2)[1].ms - known.plans(trees, control)[1].ms,
+            2 * read[1].tokens);
+  control.set_overlapped(0);
+  // Texts whose prompts are not read say nothing about the time, which falls until it is measured.
+  for (int text = 0; text < 200; text++) known.text_ended(10, false);
+  EXPECT_LT(known.reading_ms(100, 50, control), 0.1);
+  known.add_reading(100, 20);
+  EXPECT_NEAR(known.reading_ms(100, 50, control), 20.0 / 10, 1e-9);
+}
+
 TEST(DraftKnowledge, its_trees_have_at_most_28_tokens) {
   EXPECT_EQ(rows_of({2, 2, 1}), 11);
   for (const LevelCounts& tree : trees_to_choose()) EXPECT_LE(rows_of(tree), 29);
