@@ -537,6 +537,9 @@ TEST(Status, shows_progress_of_a_search_and_pause) {
   EXPECT_TRUE(is_going(timeline));
   const Status status = status_of(timeline, nullptr, 0, false);
   EXPECT_THAT(status.text, HasSubstr("level 4 of 4"));
+  EXPECT_THAT(status.shorter,
+              testing::ElementsAre("tree of thoughts: question 1 of 3, level 4 of 4",
+                                   "tree of thoughts: question 1 of 3"));
   EXPECT_DOUBLE_EQ(status.share, 0.25);
   EXPECT_EQ(status_of(timeline, nullptr, 12, false).level, Status::Level::Amber);
   timeline.apply(engine::Held{.held = true});

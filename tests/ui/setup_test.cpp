@@ -572,13 +572,32 @@ TEST(Status, request_is_shown_before_the_first_event) {
 }
 
 TEST(Status, race_shows_compute_per_lane) {
-  EXPECT_EQ(race_words(1.5e9, 0, 0, 4), "1.50 s of compute per lane");
-  EXPECT_EQ(race_words(12.7e9, 3, 0, 4), "3 of 4 done, 12.7 s of compute per lane");
-  EXPECT_EQ(race_words(12.7e9, 1, 3, 4), "1 of 4 done, 3 stopped, 12.7 s of compute per lane");
-  EXPECT_EQ(race_words(12.7e9, 0, 4, 4), "4 stopped, 12.7 s of compute per lane");
+  const auto text = [](double at, std::size_t n_done, std::size_t n_stopped) {
+    return race_status(at, n_done, n_stopped, 4).text;
+  };
+  EXPECT_EQ(text(1.5e9, 0, 0), "1.50 s of compute per lane");
+  EXPECT_EQ(text(12.7e9, 3, 0), "3 of 4 done, 12.7 s of compute per lane");
+  EXPECT_EQ(text(12.7e9, 1, 3), "1 of 4 done, 3 stopped, 12.7 s of compute per lane");
+  EXPECT_EQ(text(12.7e9, 0, 4), "4 stopped, 12.7 s of compute per lane");
   engine::Timeline timeline;
   for (const engine::Event& event : streams::race({"ar", "jacobi"})) timeline.apply(event);
   EXPECT_EQ(name_of(timeline.runs()[1]), "B jacobi");
+}
+
+TEST(Status, shorter_forms_keep_the_state) {
+  EXPECT_THAT(race_status(12.7e9, 1, 3, 4).shorter, ElementsAre("1 of 4 done, 3 stopped"));
+  EXPECT_THAT(race_status(1.5e9, 0, 0, 4).shorter, ElementsAre("1.50 s"));
+  EXPECT_THAT(forms_of(race_status(12.7e9, 3, 0, 4), "repeat 3 of 10"),
+              ElementsAre("repeat 3 of 10: 3 of 4 done, 12.7 s of compute per lane",
+                          "repeat 3 of 10: 3 of 4 done", "3 of 4 done"));
+  engine::Timeline timeline;
+  for (const engine::Event& event : streams::one_run("lookahead")) timeline.apply(event);
+  const engine::RunRecord* run = timeline.run(1);
+  const std::vector<std::string> live = forms_of(status_of(timeline, run, 0, false), "");
+  EXPECT_THAT(live,
+              ElementsAre(HasSubstr("ended at max tokens, "), "ended at max tokens", "max tokens"));
+  EXPECT_THAT(forms_of(status_of(timeline, run, 0, true), ""),
+              ElementsAre("recording, ended at max tokens", "ended at max tokens", "max tokens"));
 }
 
 TEST(Gantt, ruler_zero_has_no_sign) {

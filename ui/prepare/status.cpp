@@ -24,7 +24,7 @@ std::string amount(const engine::Phase& phase) {
 }
 
 Status of_phase(const engine::Phase& phase, double seconds) {
-  Status s{.text = phase.name + amount(phase), .working = true};
+  Status s{.text = phase.name + amount(phase), .working = true, .shorter = {phase.name}};
   if (!phase.detail.empty()) s.text += " " + phase.detail;
   s.text += fmt::format(", {:.1f} s", seconds);
   if (phase.total > 0) s.share = static_cast<double>(phase.done) / static_cast<double>(phase.total);
@@ -44,20 +44,44 @@ std::string end_words(const engine::RunFinished& finished) {
   return stop_reason.empty() ? "ended" : stop_reason;
 }
 
+// Returns why an answer ended, in one or two words for a bar without room.
+std::string short_end_words(const engine::RunFinished& finished) {
+  const std::string& stop_reason = finished.stop_reason;
+  if (stop_reason == "eos") return "complete";
+  if (stop_reason == "length") return "max tokens";
+  if (stop_reason == "context") return "context full";
+  if (stop_reason == "stop_string" || stop_reason == "stop_id") return "stop string";
+  return stop_reason.empty() ? "ended" : stop_reason;
+}
+
 Status of_recording(const engine::RunRecord* run) {
   if (!run) return {.text = "recording"};
   if (run->failed)
     return {Level::Bad, "recording of a run that failed: " + for_window(run->failed->message)};
-  if (run->finished) return {.text = "recording, " + end_words(*run->finished)};
-  return {Level::Amber, run->steps.empty() ? "recording, ends before the first step"
-                                           : fmt::format("recording, ends within step {}",
-                                                         run->steps.back().begun.step)};
+  if (run->finished)
+    return {.text = "recording, " + end_words(*run->finished),
+            .shorter = {end_words(*run->finished), short_end_words(*run->finished)}};
+  const std::string end = run->steps.empty()
+                              ? "ends before the first step"
+                              : fmt::format("ends within step {}", run->steps.back().begun.step);
+  return {.level = Level::Amber, .text = "recording, " + end, .shorter = {end}};
 }
 
 Status of_paused() {
   return {.level = Level::Quiet,
           .text = "paused: N computes one step, Shift+Space resumes",
-          .working = true};
+          .working = true,
+          .shorter = {"paused: N computes one step", "paused"}};
+}
+
+// Returns the words without their last part, without their last two parts, and so on. The parts are separated by commas.
+std::vector<std::string> without_ends(std::string words) {
+  std::vector<std::string> shorter;
+  for (std::size_t comma; (comma = words.rfind(", ")) != std::string::npos;) {
+    words.resize(comma);
+    shorter.push_back(words);
+  }
+  return shorter;
 }
 
 Status of_reasoning(const Reasoning& reasoning, bool paused, double since_event) {
@@ -65,8 +89,10 @@ Status of_reasoning(const Reasoning& reasoning, bool paused, double since_event)
   if (since_event >= 10)
     return {Level::Amber,
             fmt::format("no progress for {:.0f} s; last: {}", since_event, reasoning.words),
-            reasoning.share, true};
-  return {Level::Quiet, reasoning.words, reasoning.share, true};
+            reasoning.share,
+            true,
+            {fmt::format("no progress for {:.0f} s", since_event)}};
+  return {Level::Quiet, reasoning.words, reasoning.share, true, without_ends(reasoning.words)};
 }
 
 Status of_decoding(const engine::RunRecord& run, double since_event) {
@@ -75,13 +101,19 @@ Status of_decoding(const engine::RunRecord& run, double since_event) {
     return {Level::Amber,
             fmt::format("no progress for {:.0f} s; last: step {}", since_event,
                         run.steps.empty() ? 0 : run.steps.back().begun.step),
-            -1, true};
+            -1,
+            true,
+            {fmt::format("no progress for {:.0f} s", since_event)}};
   if (since_event >= 2 && in_step)
     return {Level::Quiet,
             fmt::format("step {} running {:.1f} s", run.steps.back().begun.step, since_event), -1,
             true};
   const double own = static_cast<double>(run.decode_compute());
-  return {Level::Quiet, fmt::format("decoding, {:.2f} s of compute", own / 1e9), -1, true};
+  return {Level::Quiet,
+          fmt::format("decoding, {:.2f} s of compute", own / 1e9),
+          -1,
+          true,
+          {"decoding"}};
 }
 
 }  // namespace
@@ -94,14 +126,16 @@ Status status_of(const engine::Timeline& timeline,
   if (const auto loading = loading_of(timeline))
     return {.text = fmt::format("loading {}, {}", loading->name, loading_facts(*loading)),
             .share = loading->done / loading->total,
-            .working = true};
+            .working = true,
+            .shorter = {"loading " + loading->name, "loading"}};
   if (const auto reasoning = reasoning_of(timeline))
     return of_reasoning(*reasoning, timeline.held(), since_event);
   if (!run) return {.text = "idle"};
   if (run->failed) return {Level::Bad, for_window(run->failed->message)};
   if (run->finished)
     return {.text = fmt::format("{}, {:.2f} s of compute", end_words(*run->finished),
-                                static_cast<double>(run->finished->decode) / 1e9)};
+                                static_cast<double>(run->finished->decode) / 1e9),
+            .shorter = {end_words(*run->finished), short_end_words(*run->finished)}};
   if (timeline.held()) return of_paused();
   if (!run->phases.empty() && run->steps.empty()) {
     const engine::Phase& phase = run->phases.back();
@@ -109,8 +143,20 @@ Status status_of(const engine::Timeline& timeline,
                     static_cast<double>(run->last_event - run->started.t) / 1e9 + since_event);
   }
   if (run->steps.empty())
-    return {.text = fmt::format("starting, {:.1f} s", since_event), .working = true};
+    return {.text = fmt::format("starting, {:.1f} s", since_event),
+            .working = true,
+            .shorter = {"starting"}};
   return of_decoding(*run, since_event);
+}
+
+std::vector<std::string> forms_of(const Status& status, const std::string& place) {
+  std::vector<std::string> forms{status.text};
+  forms.insert(forms.end(), status.shorter.begin(), status.shorter.end());
+  if (place.empty()) return forms;
+  const std::string last = forms.back();
+  for (std::string& form : forms) form.insert(0, place + ": ");
+  forms.push_back(last);
+  return forms;
 }
 
 std::optional<Loading> loading_of(const engine::Timeline& timeline) {
@@ -198,11 +244,13 @@ std::string title_in_lists(const std::string& decoder, const std::string& title)
   return decoder == "ar" ? "AR" : title;
 }
 
-std::string race_words(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes) {
-  std::string text;  // the state first: a narrow bar cuts the end
-  if (n_done > 0) text = fmt::format("{} of {} done, ", n_done, n_lanes);
-  if (n_stopped > 0) text += fmt::format("{} stopped, ", n_stopped);
-  return text + fmt::format("{} of compute per lane", short_time(at));
+Status race_status(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes) {
+  const std::string compute = short_time(at) + " of compute per lane";
+  std::string ended;
+  if (n_done > 0) ended = fmt::format("{} of {} done", n_done, n_lanes);
+  if (n_stopped > 0) ended += fmt::format("{}{} stopped", n_done > 0 ? ", " : "", n_stopped);
+  if (ended.empty()) return {.text = compute, .shorter = {short_time(at)}};
+  return {.text = ended + ", " + compute, .shorter = {ended}};
 }
 
 Status agreement_of(const engine::RunRecord* run) {

@@ -19,9 +19,13 @@ struct Status {
   /// The importance, shown by a colour.
   enum class Level { Quiet, Good, Amber, Bad } level = Level::Quiet;
   std::string text;
-  double share = -1;     // progress of a phase with a known end, 0 to 1; else -1
-  bool working = false;  // the engine is working, so the activity will change
+  double share = -1;                      // progress of a phase with a known end, 0 to 1; else -1
+  bool working = false;                   // the engine is working, so the activity will change
+  std::vector<std::string> shorter = {};  // shorter forms of `text`, longest first
 };
+/// Returns the forms of a state, longest first: `text`, then `shorter`. The place in a set precedes
+/// them ("repeat 3 of 10: decoding"); the last form omits it.
+std::vector<std::string> forms_of(const Status& status, const std::string& place);
 
 /// Returns the activity of a run or of the engine.
 /// @param run          the run shown, or nullptr
@@ -74,11 +78,11 @@ std::string name_of(const engine::RunRecord& run);
 std::string short_name(const std::string& decoder);
 /// Returns the title of a decoder in lists: "AR" for plain decoding, else the title that the engine gives it.
 std::string title_in_lists(const std::string& decoder, const std::string& title);
-/// Returns the state of a race at the playhead: own compute used, and how many lanes have ended.
+/// Returns the state of a race at the playhead: how many lanes have ended, and own compute used.
 /// @param at         the playhead, ns of own compute
 /// @param n_done     number of lanes whose answer has ended by then
 /// @param n_stopped  number of lanes that the user has stopped by then
-std::string race_words(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes);
+Status race_status(double at, std::size_t n_done, std::size_t n_stopped, std::size_t n_lanes);
 /// Returns the result of the comparison with plain decoding: "same as plain decoding"; empty without a comparison.
 Status agreement_of(const engine::RunRecord* run);
 

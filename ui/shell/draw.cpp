@@ -25,6 +25,8 @@ namespace ui {
 namespace {
 
 constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
+// Width that the top bar keeps for the run's name and the state.
+constexpr float kStateRoom = 200;
 // Presentation mode enlarges everything by this factor.
 constexpr float kPresenting = 1.35f;
 // Padding of the tab bar and of a tab; together they align the title with the panel's text.
@@ -337,22 +339,28 @@ void Shell::draw_model_chip(Context& c) {
   chip_has_model_ = false;
   if (!model || is_narrow()) return;
   ImGui::SameLine(0, px(12));
+  // The state has precedence over the model, which the status bar has too. Its room is constant, so the buttons keep their places.
+  const float room = frame_area().max.x - bar_end_ - px(20 + 14 + kStateRoom) - controls_width_ -
+                     ImGui::GetCursorScreenPos().x;
+  if (room < px(60)) return;
   ImGui::BeginGroup();
   ImGui::AlignTextToFramePadding();
   ImGui::PushFont(fonts().bold, kTextSize);
-  const float room =
-      frame_area().max.x - bar_end_ - px(28) - controls_width_ - ImGui::GetCursorScreenPos().x;
-  const std::string shown = elided(model->name, std::max(px(60), room));
+  const std::string shown = elided(model->name, room);
+  const float left = room - ImGui::CalcTextSize(shown.c_str()).x - px(6);
   words(shown, theme().bright);
   ImGui::PopFont();
-  const std::string how = fmt::format("{}, {}, {} {} threads", size_words(*model), model->dtype,
-                                      model->device, model->n_threads);
-  // A narrow window omits these words to leave room for the state; the tooltip always has them.
-  const bool has_room = frame_area().wide() > px(1480);
-  chip_has_model_ = has_room && shown == model->name;
-  if (has_room) {
+  const std::string size = size_words(*model);
+  const std::string how =
+      fmt::format("{}, {}, {} {} threads", size, model->dtype, model->device, model->n_threads);
+  // Without room for all of these words the size alone is shown, or nothing; the tooltip has them.
+  const auto fits = [left](const std::string& text) {
+    return ImGui::CalcTextSize(text.c_str()).x <= left;
+  };
+  chip_has_model_ = fits(size) && shown == model->name;
+  if (fits(size)) {
     ImGui::SameLine(0, px(6));
-    words(how, theme().dim);
+    words(fits(how) ? how : size, theme().dim);
   }
   ImGui::EndGroup();
   if (ImGui::IsItemHovered())
@@ -396,17 +404,24 @@ void Shell::draw_run_controls(Context& c) {
   (void)c;
 }
 
-void Shell::draw_state(Context& c) {
+Shell::BarState Shell::bar_state(Context& c) {
   const engine::RunRecord* run = c.run();
-  Status status = status_of(c.timeline, run, since_event_, !session_.live_is_shown());
+  const auto lanes = c.shown_runs();
+  BarState state;
+  Status& status = state.status;
+  status = status_of(c.timeline, run, since_event_, !session_.live_is_shown());
   if (c.reading >= 0) status = {.text = "reading"};
   const auto late = session_.live_is_shown() ? late_gpu() : std::nullopt;
-  if (late) status = {.level = Status::Level::Amber, .text = words_of(*late), .working = true};
+  if (late)
+    status = {.level = Status::Level::Amber,
+              .text = words_of(*late),
+              .working = true,
+              .shorter = {"GPU not responding"}};
   const bool waits = c.waiting >= 0 && status.share < 0 && !late;
-  if (waits) status = {.text = fmt::format("loading, {:.1f} s", c.waiting), .working = true};
-  ImGui::SameLine(0, px(14));
-  ImGui::AlignTextToFramePadding();
-  const auto lanes = c.shown_runs();
+  if (waits)
+    status = {.text = fmt::format("loading, {:.1f} s", c.waiting),
+              .working = true,
+              .shorter = {"loading"}};
   if (screen_ == Screen::Compare && status.level == Status::Level::Quiet && !waits &&
       lanes.size() > 1) {
     const double at = std::min(playhead_.at, c.end());
@@ -414,32 +429,46 @@ void Shell::draw_state(Context& c) {
     for (const engine::RunRecord* lane : lanes)
       if (lane->over() && c.times(*lane).end_compute() <= at)
         ++(lane->was_stopped() ? n_stopped : n_done);
-    status.text = race_words(at, n_done, n_stopped, lanes.size());
+    Status race = race_status(at, n_done, n_stopped, lanes.size());
+    status.text = std::move(race.text);
+    status.shorter = std::move(race.shorter);
   }
-  if (status.level == Status::Level::Bad) status.text = "failed";
+  if (status.level == Status::Level::Bad) status.text = "failed", status.shorter.clear();
   const engine::RunRecord* of_set =
       screen_ == Screen::Compare && !lanes.empty() ? lanes.front() : run;
-  if (const std::string place = of_set ? set_words(of_set->started.place) : ""; !place.empty()) {
-    status.text = place + ": " + status.text;
-    const auto set = session_.live_is_shown() ? set_of(c.timeline) : std::nullopt;
-    if (set && status.share < 0)
-      status.share = static_cast<double>(set->n_begun) / static_cast<double>(set->n_races);
-  }
+  const std::string place = of_set ? set_words(of_set->started.place) : "";
+  state.forms = forms_of(status, place);
+  const auto set = !place.empty() && session_.live_is_shown() ? set_of(c.timeline) : std::nullopt;
+  if (set && status.share < 0)
+    status.share = static_cast<double>(set->n_begun) / static_cast<double>(set->n_races);
+  if (screen_ == Screen::Live && run && !waits) state.name = c.name_of(*run);
+  if (screen_ != Screen::Compare) state.agreement = agreement_of(run);
+  return state;
+}
+
+void Shell::draw_state(Context& c, const BarState& state) {
+  ImGui::SameLine(0, px(14));
+  ImGui::AlignTextToFramePadding();
+  const Status& status = state.status;
+  const Status& agreement = state.agreement;
+  const float bar = status.share >= 0 ? px(90) : 0,
+              beside = (bar > 0 ? bar + ImGui::GetStyle().ItemSpacing.x : 0) +
+                       (agreement.text.empty() ? 0 : px(14 + 14));
   // The text ends before the buttons at the right end of the bar.
   const float end = frame_area().wide() - bar_end_ - px(20);
   const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
   const auto is_full = [end] { return ImGui::GetCursorPosX() + px(40) > end; };
   if (is_full()) return;
-  if (screen_ == Screen::Live && run && !waits) {
-    words(elided(c.name_of(*run), room()), theme().bright);
+  // Without room for both, the run's name is cut before the state.
+  const float named = room() - ImGui::CalcTextSize(state.forms.back().c_str()).x - px(9) - beside;
+  if (!state.name.empty() && named > px(28)) {
+    words(elided(state.name, named), theme().bright);
     if (ImGui::IsItemHovered())
-      tooltip(fmt::format("run {}: selected in Runs, or started last", run->id()));
+      tooltip(
+          fmt::format("{}\nrun {}: selected in Runs, or started last", state.name, c.run()->id()));
     ImGui::SameLine(0, px(8));
   }
-  if (is_full()) return;
-  const float bar = status.share >= 0 ? px(90) : 0;
-  const float beside = bar > 0 ? bar + ImGui::GetStyle().ItemSpacing.x : 0;
-  words_within(status.text, level_colour(status.level), std::max(px(40), room() - beside));
+  words_within(state.forms, level_colour(status.level), std::max(px(40), room() - beside));
   if (bar > 0) {
     ImGui::SameLine();
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(11));
@@ -447,8 +476,6 @@ void Shell::draw_state(Context& c) {
     ImGui::SameLine();
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(11));
   }
-  if (screen_ == Screen::Compare) return;
-  const Status agreement = agreement_of(run);
   if (agreement.text.empty()) return;
   ImGui::SameLine(0, px(14));
   // Without room for the words the sign stands alone.
@@ -492,7 +519,7 @@ void Shell::draw_top_bar(Context& c) {
   } else if (screen_ != Screen::Welcome && screen_ != Screen::Lesson) {
     draw_model_chip(c);
     draw_run_controls(c);
-    draw_state(c);
+    draw_state(c, bar_state(c));
   }
   // The buttons are placed by their width in the last frame, so that they end where the cards end.
   ImGui::SameLine(area.wide() - bar_end_ - px(8));

@@ -27,6 +27,7 @@
 #include "ui/prepare/captions.h"
 #include "ui/prepare/playhead.h"
 #include "ui/prepare/selection.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/time/animation_frames.h"
 #include "ui/prepare/time/following.h"
 #include "ui/prepare/time/responding.h"
@@ -264,7 +265,15 @@ class Shell {
   void draw_screen_choice();
   void draw_run_controls(Context& context);
   void draw_model_chip(Context& context);
-  void draw_state(Context& context);
+  // What the top bar says about the selected run or race.
+  struct BarState {
+    Status status;
+    std::vector<std::string> forms;  // of the status, longest first
+    std::string name;                // of the run; empty: not shown
+    Status agreement;                // with plain decoding
+  };
+  BarState bar_state(Context& context);
+  void draw_state(Context& context, const BarState& state);
   void draw_status_bar(Context& context);
   void draw_training_state();
   std::string training_bar() const;

@@ -251,9 +251,17 @@ std::string elided(const std::string& text, float width) {
 }
 
 void words_within(const std::string& text, Rgb rgb, float width) {
-  const std::string shown = elided(text, width);
+  words_within({&text, 1}, rgb, width);
+}
+
+void words_within(std::span<const std::string> forms, Rgb rgb, float width) {
+  const auto fits = [width](const std::string& form) {
+    return ImGui::CalcTextSize(form.c_str()).x <= width;
+  };
+  const auto found = std::ranges::find_if(forms, fits);
+  const std::string shown = found != forms.end() ? *found : elided(forms.back(), width);
   words(shown, rgb);
-  if (shown != text && ImGui::IsItemHovered()) tooltip(text);
+  if (shown != forms.front() && ImGui::IsItemHovered()) tooltip(forms.front());
 }
 
 void label_at_left_edge(const std::string& text, ImVec2 row, ImVec2 size) {

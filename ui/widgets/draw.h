@@ -76,6 +76,9 @@ void wrapped(const std::string& text, Rgb rgb);
 std::string elided(const std::string& text, float width);
 /// Draws text shortened to a width; if it was shortened, the tooltip has all of it.
 void words_within(const std::string& text, Rgb rgb, float width);
+/// Draws the first of several forms that fits into a width, else the last one shortened; the tooltip has the first form.
+/// @param forms  longest first, not empty
+void words_within(std::span<const std::string> forms, Rgb rgb, float width);
 /// Draws a label in a row at the left edge of the window's visible part, over content that is scrolled under it.
 /// @param row   the upper left corner of the row on the screen, which may be scrolled out of view
 /// @param size  of the label, px

@@ -13,6 +13,7 @@
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/replay.h"
+#include "tests/ui/support/sized_window.h"
 #include "ui/files/setup_form.h"
 #include "ui/lesson/progress.h"
 #include "ui/panels/live/text_view.h"
@@ -30,42 +31,7 @@ namespace {
 using testing::IsEmpty;
 using ui::Screen;
 
-struct Size {
-  float width, height;
-  int scale;  // percent
-};
-
-std::ostream& operator<<(std::ostream& out, const Size& size) {
-  return out << size.width << "x" << size.height << " at " << size.scale << " %";
-}
-
-constexpr Size kSizes[] = {{1280, 720, 100}, {1280, 720, 150}, {2560, 1440, 200}, {1366, 768, 125},
-                           {640, 400, 100},  {640, 400, 150},  {1600, 1000, 100}, {1120, 700, 100}};
-
-// The events of a run or a race, whose model has a long name.
-std::vector<engine::Event> with_long_name(std::vector<engine::Event> events) {
-  for (engine::Event& event : events)
-    if (auto* model = std::get_if<engine::ModelLoaded>(&event))
-      model->name = "A-Language-Model-135M-Instruct.Q4_1";
-  return events;
-}
-
-// A window with a race of five lanes or one long run.
-struct Window : DrawnWindow {
-  explicit Window(const Size& size, Screen screen = Screen::Compare) {
-    ImGui::GetIO().DisplaySize = {size.width, size.height};
-    shell.settings().scale_percent = size.scale;
-    shell.take(with_long_name(
-        screen == Screen::Live
-            ? streams::one_run("lookahead", 300)
-            : streams::race({"ar", "jacobi", "lookahead", "prompt-lookup", "suffix"}, 300)));
-    shell.show(screen);
-    settle();
-  }
-  void settle() {
-    for (int i = 0; i < 6; ++i) gui.frame(shell);
-  }
-};
+using Window = SizedWindow;
 
 // The windows of the last frame that are not inside another one.
 std::vector<ImGuiWindow*> panels_in_front() {
@@ -299,32 +265,6 @@ TEST(Room, a_small_window_reduces_the_scale) {
   EXPECT_FLOAT_EQ(ui::px(100), 200);
 }
 
-TEST(Room, a_narrow_bar_keeps_its_buttons_in_lists) {
-  Window window({640, 400, 100});
-  const std::string said = window.said();
-  EXPECT_THAT(said, testing::HasSubstr("Compare..."));
-  EXPECT_THAT(said, testing::Not(testing::HasSubstr("Export")));
-}
-
-TEST(Room, words_of_the_bar_end_before_its_buttons) {
-  for (const int scale : {100, 150}) {
-    scripted::play(
-        "bar",
-        [&](ImGuiTestContext* ctx, scripted::Stage& stage) {
-          stage.shell->take(streams::race({"ar", "jacobi"}));
-          ctx->Yield(4);
-          const char* button = scale == 100 ? "//##top/Open" : "//##top/###more";
-          const ImRect rect = ctx->ItemInfo(button).RectFull;
-          IM_CHECK_GT(rect.Min.x, 600.0f);
-          // The name of the button begins after its padding.
-          for (const glyphs::Glyph& glyph : glyphs::drawn())
-            if (glyph.window == "##top")
-              IM_CHECK(glyph.seen.Max.x < rect.Min.x || glyph.seen.Min.x > rect.Min.x + ui::px(8));
-        },
-        {.width = 1280, .height = 720, .ui_scale = scale});
-  }
-}
-
 // Returns the left and the right end of each control of the playhead. The test fails if they are in a popup.
 std::vector<std::pair<float, float>> controls_of_playhead(ImGuiTestContext* ctx, Screen screen) {
   std::vector<std::pair<float, float>> ends;
@@ -377,22 +317,6 @@ TEST(Room, controls_of_the_playhead_have_fixed_places) {
         },
         {.width = 1280, .height = 720});
   }
-}
-
-TEST(Room, one_of_the_bars_has_name_and_size_of_the_model) {
-  const std::string name = "A-Language-Model-135M-Instruct.Q4_1";
-  for (const Size& size : kSizes) {
-    for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Lab}) {
-      SCOPED_TRACE(testing::Message() << size << ", " << ui::screen_name(screen));
-      Window window(size, screen);
-      EXPECT_THAT(window.said(),
-                  testing::AllOf(testing::HasSubstr(name), testing::HasSubstr("88.0 M at 4x2")));
-    }
-  }
-  // A wide top bar has the name, so the status bar does not repeat it; a narrow one has none.
-  EXPECT_THAT(Window({1600, 1000, 100}, Screen::Lab).said(),
-              testing::Not(testing::HasSubstr(name + ", bf16")));
-  EXPECT_THAT(Window({1280, 720, 150}, Screen::Lab).said(), testing::HasSubstr(name + ", bf16"));
 }
 
 TEST(Room, a_short_label_keeps_the_baseline) {
