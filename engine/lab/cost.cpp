@@ -114,7 +114,8 @@ SpeedAccount speed_account(const Timeline& timeline,
   const double rows = own.forward - plain.forward, extra = own.rows - 1;
   const double accepted =
       acceptance.n_steps > 0 ? double(acceptance.accepted) / acceptance.n_steps : 0;
-  const double wasted = extra > 0 ? std::clamp(1 - accepted / extra, 0.0, 1.0) : 0;
+  // Not the waste of a step, its rows without a committed token: the bonus token belongs to the row of a plain step.
+  const double unaccepted = extra > 0 ? std::clamp(1 - accepted / extra, 0.0, 1.0) : 0;
   const auto part = [&](const char* name, double time) {
     account.step_ms += time;
     account.parts.push_back({name, time, acceptance.expected * plain.total() / account.step_ms});
@@ -122,8 +123,8 @@ SpeedAccount speed_account(const Timeline& timeline,
   account.step_ms = plain.total();
   part("expected tokens alone", 0);
   part(own.draft > 0 ? "drafts" : "proposals", own.propose - plain.propose);
-  part("rows of accepted tokens", rows * (1 - wasted));
-  part("rows of waste", rows * wasted);
+  part("rows of accepted tokens", rows * (1 - unaccepted));
+  part("rows without accepted tokens", rows * unaccepted);
   part("verification, commit", own.finish - plain.finish);
   account.predicted = account.parts.back().speedup;
   account.measured = timeline.speedup(run).value_or(0);

@@ -155,7 +155,7 @@ void add_more(Numbers& numbers,
            ? fmt::format("{} of rows \xC2\xB7 {} / step", percent(wasted / double(sums.rows)),
                          n_steps ? short_time(sums.waste / double(n_steps)) : "-")
            : "-",
-       "(rows computed - tokens committed) / rows computed",
+       "(rows computed - tokens committed) / rows computed; the time is this share of each forward",
        fmt::format("({} - {}) / {}", sums.rows, sums.tokens, sums.rows), Truth::Derived,
        StepSet::Wasted});
   more.push_back({"rows / step", ratio(double(sums.rows), double(n_steps), "{:.1f}"),

@@ -263,8 +263,14 @@ TEST(LabCost, parts_sum_to_the_time_of_a_step) {
   EXPECT_DOUBLE_EQ(account.plain_ms, 10);
   EXPECT_DOUBLE_EQ(account.step_ms, 17);
   std::vector<double> ms;
-  for (const engine::SpeedPart& part : account.parts) ms.push_back(part.ms);
-  // Of two further rows in a step one is accepted, so half of their 2 ms is waste.
+  std::vector<std::string> names;
+  for (const engine::SpeedPart& part : account.parts) {
+    ms.push_back(part.ms);
+    names.push_back(part.name);
+  }
+  EXPECT_THAT(names, ElementsAre("expected tokens alone", "proposals", "rows of accepted tokens",
+                                 "rows without accepted tokens", "verification, commit"));
+  // Of two further rows in a step one is accepted, so half of their 2 ms has no accepted token.
   EXPECT_THAT(ms, ElementsAre(0, 4, 1, 1, 1));
   EXPECT_NEAR(account.parts[0].speedup, 2.5725, 1e-5);
   EXPECT_NEAR(account.parts[1].speedup, 2.5725 * 10 / 14, 1e-5);

@@ -113,9 +113,9 @@ void draw_passing_flag_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
 
 constexpr std::array kTimelineMarks{
     MarkNote{.words = "work; +3: the step committed three tokens", .draw = draw_work_sample},
-    MarkNote{
-        .words = "hatched: rows without a committed token; their share is twice the hatched width",
-        .draw = draw_waste_sample},
+    MarkNote{.words = "hatched: waste, rows without a committed token; their share is twice the "
+                      "hatched width",
+             .draw = draw_waste_sample},
     MarkNote{.words = "the same in a narrow slice: the bar at the foot is as long as the share",
              .draw = draw_waste_foot_sample},
     MarkNote{.words = "waiting for the device (wall clock)", .draw = draw_wait_sample},

@@ -101,9 +101,9 @@ constexpr std::array kScheduleMarks{
     MarkNote{.words = "the target verifies the draft of branch 1 and commits 3 tokens",
              .draw = draw_slice_sample<Slice::Forward>,
              .text = "1: +3"},
-    MarkNote{
-        .words = "hatched: rows without a committed token; their share is twice the hatched width",
-        .draw = draw_waste_sample},
+    MarkNote{.words = "hatched: waste, rows without a committed token; their share is twice the "
+                      "hatched width",
+             .draw = draw_waste_sample},
     MarkNote{.words = "a branch drafts this number of tokens",
              .draw = draw_slice_sample<Slice::Drafts>,
              .text = "3"},
