@@ -141,6 +141,7 @@ Acceptance acceptance_of(const RunRecord& run) {
     if (!step.complete) continue;
     ++all.n_steps;
     all.n_tokens += static_cast<int>(step.committed.tokens.size());
+    all.proposed += step.verified.n_proposed;
     depths.push_back(add_rows(all, step));
   }
   for (const DepthAcceptance& at : all.by_depth) {
@@ -173,7 +174,7 @@ std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline,
     of.task = task;
     ++of.n_runs;
     of.accepted += other.totals.n_accepted;
-    of.verified += other.totals.n_accepted + other.totals.n_rejected;
+    of.proposed += other.totals.n_proposed;
     of.n_steps += other.totals.n_steps;
     of.n_tokens += other.totals.n_tokens;
     if (!other.over()) continue;

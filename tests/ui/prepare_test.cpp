@@ -614,6 +614,12 @@ TEST(Difference, is_a_table_of_the_lanes) {
   const auto lanes = figures_of_race({"ar", "jacobi"});
   EXPECT_EQ(lanes[0].values[2], "-");
   EXPECT_EQ(lanes[1].values[9], "none");
+  const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
+  const engine::RunRecord& jacobi = *timeline.race(1)[1];
+  ASSERT_GT(jacobi.totals.n_proposed, jacobi.n_accepted() + jacobi.n_rejected());
+  EXPECT_EQ(lanes[1].values[5],
+            percent(double(jacobi.n_accepted()) / double(jacobi.totals.n_proposed)))
+      << "accepted of proposed";
   EXPECT_EQ(as_markdown(lanes).find("|  | A AR | B jacobi |\n|---|---:|---:|"), 0u);
 }
 

@@ -149,6 +149,9 @@ engine::Timeline session() {
 TEST(LabAcceptance, counts_by_depth) {
   const engine::Timeline timeline = session();
   const engine::Acceptance a = engine::acceptance_of(timeline.runs()[1]);
+  EXPECT_EQ(a.proposed, 4);
+  EXPECT_EQ(a.verified, 3);
+  EXPECT_EQ(a.accepted, 2);
   ASSERT_EQ(a.by_depth.size(), 2u);
   EXPECT_EQ(a.by_depth[0].verified, 2);
   EXPECT_EQ(a.by_depth[0].accepted, 1);
@@ -205,7 +208,8 @@ TEST(LabAcceptance, tasks_join_runs_of_one_method) {
   Session s;
   const auto run = [&](RunId id, const char* prompt, const char* gamma, RowFate fate) {
     s.begin(id, "speculative", {{"gamma", gamma}}, prompt);
-    s.step(id, 0, {{1, 0, fate}}, {1}, {});
+    const RowTag second{RowTag::Kind::Draft, 2, 0};
+    s.step(id, 0, {{1, 0, fate}, {2, 1, RowFate::Unused, second}}, {1}, {});
   };
   run(1, "arith/1/test/4", "2", RowFate::Accepted);
   run(2, "arith/1/test/5", "2", RowFate::Rejected);
@@ -219,7 +223,7 @@ TEST(LabAcceptance, tasks_join_runs_of_one_method) {
   EXPECT_EQ(tasks[0].task, "arith");
   EXPECT_EQ(tasks[0].n_runs, 2);
   EXPECT_EQ(tasks[0].accepted, 1);
-  EXPECT_EQ(tasks[0].verified, 2);
+  EXPECT_EQ(tasks[0].proposed, 4) << "with two that were not verified";
   EXPECT_EQ(tasks[1].task, "sql");
   EXPECT_EQ(tasks[1].n_runs, 1) << "gamma=8 is another method";
 }

@@ -68,8 +68,10 @@ TEST(Laboratory, acceptance_shows_the_computed_figures) {
   ASSERT_GT(a.verified, 20);
   ASSERT_GT(account.measured, 1);
   const std::string said = window.said();
-  EXPECT_THAT(said, HasSubstr(fmt::format("accepted / verified d {}",
+  EXPECT_THAT(said, HasSubstr(fmt::format("accepted of verified d {}",
                                           ui::percent(double(a.accepted) / a.verified))));
+  EXPECT_THAT(said, HasSubstr(fmt::format("acceptance rate d {}",
+                                          ui::percent(double(a.accepted) / a.proposed))));
   EXPECT_THAT(said, HasSubstr(fmt::format("expected tokens / step d {:.2f}", a.expected)));
   EXPECT_THAT(said, HasSubstr(fmt::format("predicted speed-up d {:.2f}x", account.predicted)));
   EXPECT_THAT(said,

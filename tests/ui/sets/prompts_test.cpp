@@ -41,8 +41,8 @@ PromptResult result(int prompt, int lane, std::optional<double> speedup, const c
 TEST(PromptResults, a_task_has_the_geometric_mean_and_sums) {
   PromptResult a = result(0, 1, 2, "kb"), b = result(1, 1, 8, "kb"), c = result(2, 1, {}, "kb"),
                d = result(3, 1, 1, "arith");
-  a.tokens = 10, a.steps = 5, a.accepted = 3, a.rejected = 1, a.is_compared = true;
-  b.tokens = 20, b.steps = 5, b.accepted = 0, b.rejected = 4, b.is_compared = true;
+  a.tokens = 10, a.steps = 5, a.accepted = 3, a.proposed = 4, a.is_compared = true;
+  b.tokens = 20, b.steps = 5, b.accepted = 0, b.proposed = 4, b.is_compared = true;
   b.first_difference = 7;
   const auto tasks = task_results({a, b, c, d});
   ASSERT_EQ(tasks.size(), 3u);
@@ -99,6 +99,9 @@ TEST(PromptResults, a_set_gives_a_row_for_each_prompt_and_lane) {
   EXPECT_DOUBLE_EQ(*rows[3].speedup, (first + second) / 2) << "the median of two repeats";
   EXPECT_EQ(difference_words(rows[3]), "identical");
   EXPECT_DOUBLE_EQ(*rows[2].speedup, 1) << "AR against itself";
+  const auto& totals = timeline.run(rows[1].run)->totals;
+  ASSERT_GT(totals.n_proposed, totals.n_accepted + totals.n_rejected);
+  EXPECT_DOUBLE_EQ(*rows[1].acceptance(), double(totals.n_accepted) / double(totals.n_proposed));
   const auto lanes = scatter_of(rows);
   ASSERT_EQ(lanes.size(), 1u) << "AR proposes nothing";
   EXPECT_THAT(lanes[0].rows, ElementsAre(1u, 3u, 5u));

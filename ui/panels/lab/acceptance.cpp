@@ -44,9 +44,12 @@ std::string share_words(double part, double whole) {
 // The figures at the top of the panel.
 void figures(const Acceptance& a, const SpeedAccount& account) {
   const bool uses_alpha = a.is_chain && a.alpha.n > 0;
-  label_value({"accepted / verified", share_words(a.accepted, a.verified),
-               "accepted / (accepted + rejected) proposals",
-               fmt::format("{} / {}", a.accepted, a.verified), Truth::Derived});
+  label_value({"acceptance rate", share_words(a.accepted, a.proposed),
+               "accepted / proposed; the others were rejected or not verified",
+               fmt::format("{} / {}", a.accepted, a.proposed), Truth::Derived});
+  label_value({"accepted of verified", share_words(a.accepted, a.verified),
+               "accepted / (accepted + rejected)", fmt::format("{} / {}", a.accepted, a.verified),
+               Truth::Derived});
   label_value({"alpha = 1 - TV(p, q)", a.alpha.n > 0 ? fmt::format("{:.2f}", a.alpha.mean()) : "-",
                "mean of min(1, p / q) over the verified proposals that were the first candidate of "
                "their node",
@@ -77,7 +80,7 @@ void figures(const Acceptance& a, const SpeedAccount& account) {
 }
 
 void by_depth(Context& context, const Acceptance& acceptance) {
-  std::vector<Curve> curves{{"accepted / verified", {}, {}}, {"alpha", {}, {}}};
+  std::vector<Curve> curves{{"accepted of verified", {}, {}}, {"alpha", {}, {}}};
   for (std::size_t i = 0; i < acceptance.by_depth.size(); ++i) {
     const engine::DepthAcceptance& at = acceptance.by_depth[i];
     const double depth = static_cast<double>(i) + 1;
@@ -152,7 +155,7 @@ void task_table(const std::vector<TaskAcceptance>& tasks) {
     ImGui::TableNextRow();
     cell(of.task, theme().text);
     cell(fmt::format("{}", of.n_runs), theme().text);
-    cell(share_words(double(of.accepted), double(of.verified)), theme().text);
+    cell(share_words(double(of.accepted), double(of.proposed)), theme().text);
     cell(of.alpha.n > 0 ? fmt::format("{:.2f}", of.alpha.mean()) : "-", theme().text);
     if (ImGui::IsItemHovered()) tooltip(bounds_words(of.alpha));
     cell(of.n_steps > 0 ? fmt::format("{:.2f}", double(of.n_tokens) / double(of.n_steps)) : "-",

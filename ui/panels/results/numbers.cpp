@@ -145,7 +145,7 @@ void acceptance(Context& context, const engine::RunRecord& run, const StepRange&
     bars.y.push_back(at.verified > 0 ? 100.0 * at.accepted / at.verified : 0);
   }
   const PointedBar pointed = draw_bars(
-      "accepted at position, %", bars, bar_axes(context, run).position,
+      "accepted of verified, %", bars, bar_axes(context, run).position,
       {.x_name = "position", .whole = true, .bar_width = 0.8, .ink = fill_of(Mean::Accepted)});
   if (pointed.index < 0) return;
   const int place = pointed.index + 1;

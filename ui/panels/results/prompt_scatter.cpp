@@ -93,7 +93,7 @@ std::optional<std::size_t> draw_scatter(const std::vector<PromptResult>& prompts
     ImPlot::PopStyleVar();
     return clicked;
   }
-  ImPlot::SetupAxes("accepted of verified, %", "speed-up", ImPlotAxisFlags_None,
+  ImPlot::SetupAxes("accepted of proposed, %", "speed-up", ImPlotAxisFlags_None,
                     ImPlotAxisFlags_AutoFit);
   ImPlot::SetupAxisLimits(ImAxis_X1, 0, 100);
   ImPlot::SetupLegend(ImPlotLocation_NorthWest);

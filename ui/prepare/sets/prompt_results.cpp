@@ -24,7 +24,7 @@ void add(PromptResult& row, const engine::RunRecord& run) {
   row.tokens += run.totals.n_tokens;
   row.steps += run.totals.n_steps;
   row.accepted += run.totals.n_accepted;
-  row.rejected += run.totals.n_rejected;
+  row.proposed += run.totals.n_proposed;
   if (!run.agreement) return;
   row.is_compared = true;
   if (row.first_difference < 0) row.first_difference = run.agreement->first_difference;
@@ -43,7 +43,7 @@ struct TaskSum {
   void add(const PromptResult& row) {
     ++result.n_prompts;
     result.tokens += row.tokens, result.steps += row.steps;
-    result.accepted += row.accepted, result.rejected += row.rejected;
+    result.accepted += row.accepted, result.proposed += row.proposed;
     result.n_compared += row.is_compared;
     result.n_identical += row.is_compared && row.first_difference < 0;
     if (row.speedup && *row.speedup > 0) log_speedup += std::log(*row.speedup), ++n_speedups;
@@ -98,7 +98,7 @@ std::optional<double> PromptResult::tokens_per_step() const {
 }
 
 std::optional<double> PromptResult::acceptance() const {
-  return ratio(accepted, accepted + rejected);
+  return ratio(accepted, proposed);
 }
 
 std::optional<double> TaskResult::tokens_per_step() const {
@@ -106,7 +106,7 @@ std::optional<double> TaskResult::tokens_per_step() const {
 }
 
 std::optional<double> TaskResult::acceptance() const {
-  return ratio(accepted, accepted + rejected);
+  return ratio(accepted, proposed);
 }
 
 std::uint32_t listed_set(const engine::Timeline& timeline, std::uint32_t shown_race) {

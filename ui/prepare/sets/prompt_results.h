@@ -23,12 +23,12 @@ struct PromptResult {
   int prompt = 0, lane = 0;
   std::string prompt_id, task, decoder;
   std::optional<double> speedup;  // median over the repeats
-  std::int64_t tokens = 0, steps = 0, accepted = 0, rejected = 0;
+  std::int64_t tokens = 0, steps = 0, accepted = 0, proposed = 0;
   bool is_compared = false;
   int first_difference = -1;  // index of the first token that differs from plain decoding; -1: none
 
   std::optional<double> tokens_per_step() const;  // tokens / steps
-  std::optional<double> acceptance() const;       // accepted / (accepted + rejected)
+  std::optional<double> acceptance() const;       // accepted / proposed
 };
 
 /// A task in one lane: its prompts together.
@@ -36,11 +36,11 @@ struct TaskResult {
   std::string task, decoder;  // an empty task: of prompts without one
   int lane = 0, n_prompts = 0;
   std::optional<double> speedup;  // geometric mean over the prompts that have one
-  std::int64_t tokens = 0, steps = 0, accepted = 0, rejected = 0;
+  std::int64_t tokens = 0, steps = 0, accepted = 0, proposed = 0;
   int n_identical = 0, n_compared = 0;
 
   std::optional<double> tokens_per_step() const;  // tokens / steps
-  std::optional<double> acceptance() const;       // accepted / (accepted + rejected)
+  std::optional<double> acceptance() const;       // accepted / proposed
 };
 
 /// Returns the number of the set whose prompts the window lists: that of the race shown, else the newest one with several prompts; 0: none.

@@ -63,7 +63,6 @@ LaneFigures lane_figures(const Numbers& numbers,
   LaneFigures lane;
   lane.letter = std::string(1, static_cast<char>('A' + run.started.lane % 26));
   lane.decoder = short_name(run.started.decoder);
-  const auto verified = static_cast<double>(sums.accepted + sums.rejected);
   std::string difference = "-";
   if (run.agreement)
     difference = run.agreement->first_difference < 0
@@ -74,7 +73,7 @@ LaneFigures lane_figures(const Numbers& numbers,
                  numbers.speedup.value,
                  numbers.step_median.value,
                  n_steps > 0 ? fmt::format("{:.1f}", double(sums.rows) / double(n_steps)) : "-",
-                 verified > 0 ? percent(double(sums.accepted) / verified) : "-",
+                 sums.proposed > 0 ? percent(double(sums.accepted) / double(sums.proposed)) : "-",
                  sums.rows > 0 ? short_time(sums.waste) : "-",
                  fmt::format("{}", sums.tokens),
                  fmt::format("{}", n_steps),

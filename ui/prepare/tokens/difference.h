@@ -31,7 +31,7 @@ inline constexpr std::array<DifferenceRow, 10> kDifferenceRows{{
     {"speed-up", "own compute of plain decoding / own compute of the lane, in the same session"},
     {"step, median", "median of the own compute per step"},
     {"rows / step", "rows computed / steps"},
-    {"accepted", "accepted / (accepted + rejected)"},
+    {"accepted", "accepted / proposed; the others were rejected or not verified"},
     {"waste", "forward time of rows without a committed token"},
     {"tokens", "committed tokens", Truth::Measured},
     {"steps", "forward passes of the target", Truth::Measured},
