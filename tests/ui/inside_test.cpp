@@ -114,6 +114,46 @@ TEST(Pool, entries_have_last_try_and_last_hit) {
   EXPECT_EQ(entry(4).last_hit, 2);
 }
 
+TEST(Pool, a_step_without_candidates_has_a_reason_and_the_last_hit) {
+  engine::RunRecord run;
+  run.started.run = 1;
+  const auto add = [&run](engine::StepRecord step, std::vector<PoolNgram> added) {
+    step.begun.step = static_cast<engine::StepId>(run.steps.size());
+    step.complete = step.has_verified = true;
+    if (!step.pool) step.pool.emplace();
+    step.pool->step = step.begun.step;
+    step.pool->added = std::move(added);
+    run.steps.push_back(step);
+  };
+  const auto after = [](engine::TokenId token) {
+    engine::StepRecord step;
+    step.drafted.tree.token = {token};
+    step.drafted.tree.parent = {-1};
+    step.drafted.tree.tag = {{}};
+    return step;
+  };
+  add(after(5), {{.first = 5, .rest = {7, 8, 9}}});
+  engine::StepRecord hit = step_with_candidates();
+  hit.verified.n_accepted = 2;
+  add(hit, {{.first = 9, .rest = {1}, .born = 1}});
+  add(after(4), {{.first = 4, .rest = {5}, .born = 2}, {.first = 4, .rest = {6}, .born = 2}});
+  add(after(9), {});
+  ui::PoolState pool;
+  advance(pool, run, 4);
+  const ui::PoolWithoutCandidates first = pool_without_candidates(pool, run, 0, "x");
+  EXPECT_EQ(first.why, "The pool was empty before this step.");
+  EXPECT_EQ(first.added.size(), 1u);
+  EXPECT_EQ(first.hit_step, -1);
+  const ui::PoolWithoutCandidates third = pool_without_candidates(pool, run, 2, "x");
+  EXPECT_EQ(third.why, "No n-gram of the pool began with \"x\", the last token.")
+      << "those that the step itself adds come too late";
+  EXPECT_EQ(third.added.size(), 2u);
+  EXPECT_EQ(third.hit_step, 1);
+  EXPECT_EQ(third.hit.n_accepted, 2);
+  EXPECT_THAT(third.hit.ngram.rest, ElementsAre(7, 8, 9));
+  EXPECT_THAT(pool_without_candidates(pool, run, 3, "x").why, HasSubstr("verified none"));
+}
+
 TEST(Pool, jumps_give_the_same_entries_as_a_replay_from_the_start) {
   std::vector<engine::PoolChanged> changes;
   for (int i = 0; i < 6'000; ++i) {
@@ -257,6 +297,9 @@ TEST(Pool, candidates_follow_the_selection_and_rows_stay) {
                                       "to the playhead): {}",
                                       step, n_candidates)));
     EXPECT_EQ(table_top(), top) << "step " << step;
+    EXPECT_EQ(window.said().find("The pool was empty before this step. added at this step: 1") !=
+                  std::string::npos,
+              n_candidates == 0);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -128,11 +129,47 @@ void candidate_row(Context& context,
                         candidate.ngram.n_hits, candidate.ngram.n_tries));
 }
 
+// Draws a line with n-grams: "added at this step: 2", then their texts.
+void ngram_line(const std::string& label,
+                const Context& context,
+                const engine::RunRecord& run,
+                std::span<const engine::PoolNgram> ngrams) {
+  words(label, theme().dim);
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  std::string texts;
+  for (const engine::PoolNgram& ngram : ngrams.first(std::min<std::size_t>(ngrams.size(), 32)))
+    texts += (texts.empty() ? "" : "  |  ") + listed(text_of(context, run, ngram));
+  ImGui::SameLine(0, px(10));
+  words_within(texts, theme().text, ImGui::GetContentRegionAvail().x);
+  ImGui::PopFont();
+}
+
+// Draws why a step has no candidates, the n-grams that it added, and the last hit before it.
+void no_candidates(const Context& context,
+                   const engine::RunRecord& run,
+                   const PoolState& pool,
+                   std::size_t i) {
+  const engine::TokenTree tree = run.steps[i].drafted.tree;
+  const std::string last = tree.n_rows() > 0 ? cell_text(context.timeline, run, tree.token[0]) : "";
+  const PoolWithoutCandidates found = pool_without_candidates(pool, run, i, last);
+  wrapped(found.why, theme().text);
+  if (!found.added.empty())
+    ngram_line(fmt::format("added at this step: {}", found.added.size()), context, run,
+               found.added);
+  else
+    words("added at this step: none", theme().dim);
+  if (found.hit_step >= 0)
+    ngram_line(fmt::format("last hit before: step {}, {} of {} accepted", found.hit_step,
+                           found.hit.n_accepted, found.hit.rows.size()),
+               context, run, {&found.hit.ngram, 1});
+  else
+    words("last hit before: none", theme().dim);
+}
+
 // Lists the candidates of the selected step, else of the last complete step at the playhead. The list has room for the most candidates of a step:
 // a click in the table below selects another step, and the rows of the table must stay under the mouse for a double click.
-// @param most  the most candidates of a step
-void candidate_list(Context& context, const engine::RunRecord& run, std::size_t most) {
-  const std::size_t n_steps = context.n_steps(run);
+void candidate_list(Context& context, const engine::RunRecord& run, const PoolState& pool) {
+  const std::size_t n_steps = context.n_steps(run), most = pool.most_tried;
   if (n_steps == 0 || most == 0) return;
   ShownStep shown = shown_step(context, run);
   if (!shown.selected) shown.step = run.steps[n_steps - 1];  // an unfinished step has no results
@@ -142,12 +179,15 @@ void candidate_list(Context& context, const engine::RunRecord& run, std::size_t 
   const float row = px(23) + ImGui::GetStyle().ItemSpacing.y;
   const float high =
       std::min(static_cast<float>(most) * row, ImGui::GetContentRegionAvail().y * 0.55f);
-  if (ImGui::BeginChild("candidates", {0, high}))
+  if (ImGui::BeginChild("candidates", {0, high})) {
+    const std::size_t i_step = context.times(run).index_of(step.begun.step);
+    if (candidates.empty() && i_step < run.steps.size()) no_candidates(context, run, pool, i_step);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       ImGui::PushID(static_cast<int>(i));
       candidate_row(context, run, step, candidates[i]);
       ImGui::PopID();
     }
+  }
   ImGui::EndChild();
   ImGui::Dummy({1, px(4)});
 }
@@ -351,7 +391,7 @@ void draw_pool(Context& context) {
     return;
   }
   PoolState& pool = pool_at_playhead(context, run);
-  candidate_list(context, run, pool.most_tried);
+  candidate_list(context, run, pool);
   if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
     small_label(engine::describe(*gone));
   if (pool.entries.empty()) {

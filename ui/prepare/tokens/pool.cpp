@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "engine/event/timeline/timeline.h"
+#include "engine/trace/describe.h"
 #include "ui/prepare/search.h"
 #include "ui/prepare/tokens/trajectory.h"
 
@@ -186,6 +190,40 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
     ++pool.n_steps;
     if (pool.n_steps % pool.saved_every == 0) save(pool);
   }
+}
+
+PoolWithoutCandidates pool_without_candidates(const PoolState& pool,
+                                              const engine::RunRecord& run,
+                                              std::size_t i,
+                                              const std::string& last_token) {
+  PoolWithoutCandidates found;
+  const engine::StepRecord step = run.steps[i];
+  const engine::StepId id = step.begun.step;
+  const auto is_earlier = [id](const auto& one) { return one.second.ngram.born < id; };
+  const engine::TokenId last = step.drafted.tree.n_rows() > 0 ? step.drafted.tree.token[0] : -1;
+  const auto has_last = [&](const auto& one) { return one.first.first == last && is_earlier(one); };
+  if (const auto* dropped = run.dropped_at(engine::PayloadKind::Pool, id))
+    found.why = engine::describe(*dropped);
+  else if (std::ranges::none_of(pool.entries, is_earlier))
+    found.why = "The pool was empty before this step.";
+  else if (std::ranges::none_of(pool.entries, has_last))
+    found.why = fmt::format("No n-gram of the pool began with \"{}\", the last token.", last_token);
+  else
+    found.why = fmt::format(
+        "The pool had n-grams that begin with \"{}\", but the step verified none of them.",
+        last_token);
+  if (step.pool) found.added = step.pool->added;
+  for (std::size_t k = i; k-- > 0 && found.hit_step < 0;) {
+    const engine::StepHead head = run.steps.head(k);
+    if (!head.has_pool || head.n_accepted == 0) continue;
+    for (PoolCandidate& candidate : candidates_of(run.steps[k])) {
+      if (candidate.n_accepted == 0) continue;
+      found.hit_step = head.begun.step;
+      found.hit = std::move(candidate);
+      break;
+    }
+  }
+  return found;
 }
 
 const PoolState::Rows& rows_in_view(PoolState& pool,

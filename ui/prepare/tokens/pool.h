@@ -74,6 +74,22 @@ struct PoolState {
 /// Updates the pool to `n_steps` steps of the run.
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps);
 
+/// What the pool did at a step that verified no n-gram.
+struct PoolWithoutCandidates {
+  std::string why;                       // a sentence: why the step verified none
+  std::vector<engine::PoolNgram> added;  // n-grams that the step added
+  engine::StepId hit_step =
+      -1;             // the last earlier step that accepted a token of an n-gram; -1: none
+  PoolCandidate hit;  // that n-gram
+};
+/// Describes the pool at step `i` of the run, which has no candidates.
+/// @param pool        the pool after this step or later ones
+/// @param last_token  the text of the last token before the step
+PoolWithoutCandidates pool_without_candidates(const PoolState& pool,
+                                              const engine::RunRecord& run,
+                                              std::size_t i,
+                                              const std::string& last_token);
+
 /// Returns the text of an n-gram.
 using TextOfNgram = std::function<std::string(const engine::PoolNgram&)>;
 /// Returns the entries whose text contains `filter`, in an order, at most `limit`.
