@@ -205,7 +205,7 @@ def acceptance(runs):
     proposed, accepted, rejected = (sum(run["metrics"].get(name, 0) for run in runs) for name in ("proposed", "accepted", "rejected"))
     if not proposed:
         return {}
-    return {"acceptance_rate": round(accepted / proposed, 3), "accepted_of_judged": round(accepted / max(1, accepted + rejected), 3)}
+    return {"acceptance_rate": round(accepted / proposed, 3), "accepted_of_verified": round(accepted / max(1, accepted + rejected), 3)}
 
 
 def memory(dtype, lane):

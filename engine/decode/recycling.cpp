@@ -240,7 +240,7 @@ std::map<std::string, std::int64_t> RecyclingDecoder::counts() const {
                                              {"hit_steps", n_hit_steps_}};
   for (std::size_t depth = 0; depth < n_verified_.size(); depth++) {
     const std::string name = fmt::format("depth_{}", depth + 1);
-    counts[name + "_judged"] = n_verified_[depth];
+    counts[name + "_verified"] = n_verified_[depth];
     counts[name + "_accepted"] = n_accepted_[depth];
   }
   for (std::size_t rank = 0; rank < n_of_rank_.size(); rank++)

@@ -20,7 +20,7 @@ std::map<std::string, double> figures_of(const ScheduleTotals& totals, const Run
   count("accepted", totals.n_accepted), count("rejected", totals.n_rejected);
   share("target_busy", totals.target_busy, totals.wall);
   share("acceptance_rate", totals.n_accepted, totals.n_proposed);
-  share("accepted_of_judged", totals.n_accepted, totals.n_accepted + totals.n_rejected);
+  share("accepted_of_verified", totals.n_accepted, totals.n_accepted + totals.n_rejected);
   share("alpha", totals.n_accepted, totals.n_depth);
   share("block_efficiency", totals.n_tokens, totals.n_steps);
   share("tokens_per_second", totals.n_tokens * 1'000'000'000, totals.wall);

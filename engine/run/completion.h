@@ -65,7 +65,7 @@ struct ScheduleTotals {
 ///     tokens_per_second   of wall
 ///     target_busy         share of wall
 ///     acceptance_rate     accepted / proposed
-///     accepted_of_judged  accepted / (accepted + rejected): the rate per verified token
+///     accepted_of_verified  accepted / (accepted + rejected): the rate per verified token
 ///     alpha               accepted / (steps * depth of the draft): SEED's acceptance rate
 ///     block_efficiency    tokens / steps
 ///     weight_bytes, draft_weight_bytes       counted once, however many runs there are

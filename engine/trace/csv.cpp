@@ -97,7 +97,7 @@ const char* name_of(RowTag::Kind kind) {
 }
 
 struct Depth {
-  std::int64_t n_proposed = 0, n_judged = 0, n_accepted = 0;
+  std::int64_t n_proposed = 0, n_verified = 0, n_accepted = 0;
 };
 
 /// Counts of a run's proposed tokens, by depth.
@@ -117,7 +117,7 @@ std::map<int, Depth> acceptance_by_depth(const RunRecord& run) {
       if (!proposed) continue;
       Depth& counts = depths[depth[row]];
       ++counts.n_proposed;
-      counts.n_judged += fate == RowFate::Unused ? 0 : 1;
+      counts.n_verified += fate == RowFate::Unused ? 0 : 1;
       counts.n_accepted += fate == RowFate::Accepted ? 1 : 0;
     }
   }
@@ -194,7 +194,7 @@ std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
 }
 
 std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
-  Table table("run,index,position,step,token_id,text,standing,origin,logp_nats,drafted_by" +
+  Table table("run,index,position,step,token_id,text,status,origin,logp_nats,drafted_by" +
                   std::string(kSource),
               options);
   for (const RunRecord& run : timeline.runs()) {
@@ -222,15 +222,15 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
 }
 
 std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options) {
-  Table table("run,depth,proposed,judged,accepted,accepted_of_judged" + std::string(kSource),
+  Table table("run,depth,proposed,verified,accepted,accepted_of_verified" + std::string(kSource),
               options);
   for (const RunRecord& run : timeline.runs()) {
     for (const auto& [depth, counts] : acceptance_by_depth(run)) {
       std::optional<double> rate;
-      if (counts.n_judged > 0) {
-        rate = static_cast<double>(counts.n_accepted) / static_cast<double>(counts.n_judged);
+      if (counts.n_verified > 0) {
+        rate = static_cast<double>(counts.n_accepted) / static_cast<double>(counts.n_verified);
       }
-      table.cell(run.id()).cell(depth).cell(counts.n_proposed).cell(counts.n_judged);
+      table.cell(run.id()).cell(depth).cell(counts.n_proposed).cell(counts.n_verified);
       table.cell(counts.n_accepted).cell(rate);
       end_row_of(table, timeline, run);
     }

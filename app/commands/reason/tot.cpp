@@ -121,7 +121,7 @@ json json_of(const TotCost& cost) {
           {"accepted", cost.n_accepted},
           {"rejected", cost.n_rejected},
           {"acceptance_rate", ratio_json(real(cost.n_accepted), real(cost.n_proposed))},
-          {"accepted_of_judged",
+          {"accepted_of_verified",
            ratio_json(real(cost.n_accepted), real(cost.n_accepted + cost.n_rejected))},
           {"depth_accepted", ratio_json(real(cost.n_kept_of_depth), real(cost.n_draft_depth))},
           {"alpha", ratio_json(real(cost.n_accepted), real(cost.n_requested_depth))}};

@@ -280,7 +280,7 @@ std::map<std::string, std::int64_t> HeadTreeDecoder::counts() const {
   std::map<std::string, std::int64_t> counts;
   for (std::size_t head = 0; head < n_verified_.size(); head++) {
     const std::string name = "head_" + std::to_string(head + 1);
-    counts[name + "_judged"] = n_verified_[head];
+    counts[name + "_verified"] = n_verified_[head];
     counts[name + "_accepted"] = n_accepted_[head];
   }
   return counts;

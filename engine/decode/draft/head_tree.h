@@ -69,7 +69,7 @@ class HeadTreeDecoder : public Decoder {
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// head_N_judged, head_N_accepted: steps in which tokens of head N (from 1) were verified, and in
+  /// head_N_verified, head_N_accepted: steps in which tokens of head N (from 1) were verified, and in
   /// which one of them was kept.
   std::map<std::string, std::int64_t> counts() const override;
 

@@ -416,7 +416,7 @@ std::map<std::string, double> metrics_of(const Lane& lane) {
   if (lane.n_proposed > 0)
     metrics["acceptance_rate"] = accepted / static_cast<double>(lane.n_proposed);
   const auto verified = lane.n_accepted + lane.n_rejected;
-  if (verified > 0) metrics["accepted_of_judged"] = accepted / static_cast<double>(verified);
+  if (verified > 0) metrics["accepted_of_verified"] = accepted / static_cast<double>(verified);
   if (lane.sizes.n_steps > 0) {
     const auto mean = [&](double sum) { return sum / static_cast<double>(lane.sizes.n_steps); };
     metrics["sized_tokens"] = mean(static_cast<double>(lane.sizes.n_tokens));

@@ -120,7 +120,7 @@ bool is_near_tie(const kernels::Picked& picked);
 std::map<std::string, std::int64_t> counts_of(const Lane& lane);
 
 /// The values of a result's "metrics": the counts, rows_per_step, acceptance_rate (accepted /
-/// proposed), accepted_of_judged (accepted / (accepted + rejected)) and the decoder's own figures.
+/// proposed), accepted_of_verified (accepted / (accepted + rejected)) and the decoder's own figures.
 /// A rate whose denominator is 0 is absent.
 std::map<std::string, double> metrics_of(const Lane& lane);
 

@@ -194,7 +194,7 @@ TEST_F(CliDraft, reason_accepts_a_decoder_with_a_draft_model) {
       EXPECT_EQ(drafted["items"][i]["answer"], ar["items"][i]["answer"]) << decoder;
       EXPECT_LT(drafted["items"][i]["steps"], ar["items"][i]["steps"]) << decoder;
     }
-    EXPECT_GT(drafted["schedule"]["accepted_of_judged"], 0) << decoder;
+    EXPECT_GT(drafted["schedule"]["accepted_of_verified"], 0) << decoder;
     EXPECT_EQ(drafted["schedule"]["target_busy"], drafted["target_busy"]) << decoder;
   }
 }

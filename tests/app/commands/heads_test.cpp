@@ -34,7 +34,7 @@ TEST_F(CliHeads, output_with_random_heads_equals_ar) {
     EXPECT_EQ(plain["lossless"], true);
     EXPECT_EQ(plain["heads"], "my-" + kind);
     EXPECT_FALSE(plain.contains("draft"));
-    EXPECT_GT(plain["metrics"]["head_1_judged"].get<int>(), 0);
+    EXPECT_GT(plain["metrics"]["head_1_verified"].get<int>(), 0);
     const json large = document(command + " --scale 4x1 --set tree=rows8");
     EXPECT_EQ(large["tokens"], plain["tokens"]);
     EXPECT_EQ(large["identical_to_ar"], true);

@@ -533,10 +533,10 @@ TEST_F(CliModel, generate_keeps_its_json_contract) {
   EXPECT_LE(result["tokens"].size(), 24u);
   const json& metrics = result["metrics"];
   const double proposed = metrics["proposed"], accepted = metrics["accepted"];
-  const double judged = accepted + metrics["rejected"].get<double>();
-  ASSERT_GT(judged, 0);
+  const double verified = accepted + metrics["rejected"].get<double>();
+  ASSERT_GT(verified, 0);
   EXPECT_DOUBLE_EQ(metrics["acceptance_rate"], accepted / proposed);
-  EXPECT_DOUBLE_EQ(metrics["accepted_of_judged"], accepted / judged);
+  EXPECT_DOUBLE_EQ(metrics["accepted_of_verified"], accepted / verified);
 }
 
 TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {

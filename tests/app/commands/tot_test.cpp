@@ -173,7 +173,8 @@ TEST_F(CliTot, a_drafting_decoder_finds_the_same_tree_faster) {
     EXPECT_LT(drafted["steps"], ar["steps"]);
     EXPECT_EQ(drafted["draft"], "demo-draft");
     EXPECT_FALSE(drafted["options"].empty());
-    for (const char* rate : {"acceptance_rate", "accepted_of_judged", "depth_accepted", "alpha"}) {
+    for (const char* rate :
+         {"acceptance_rate", "accepted_of_verified", "depth_accepted", "alpha"}) {
       EXPECT_GT(drafted[rate], 0) << rate;
       EXPECT_LE(drafted[rate], 1) << rate;
       EXPECT_GT(drafted["by_use"]["values"][rate], 0) << rate;
@@ -213,7 +214,7 @@ TEST_F(CliTot, schedule_figures_are_documented_and_add_up) {
 TEST_F(CliTot, seed_reports_waits_and_costs_of_its_branches) {
   const std::string ask = "reason tot --count 1 --depth 1 --decoder seed";
   const json schedule = document(ask)["schedule"];
-  for (const char* name : {"target_busy", "alpha", "accepted_of_judged", "wait_for_target_ms",
+  for (const char* name : {"target_busy", "alpha", "accepted_of_verified", "wait_for_target_ms",
                            "wait_for_draft_ms", "branch_cache_bytes"})
     EXPECT_GT(schedule[name], 0) << name << schedule.dump();
   const Outcome words = run(ask);

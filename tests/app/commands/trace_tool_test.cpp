@@ -89,6 +89,9 @@ TEST(Csv, tokens_are_quoted_by_rfc_4180) {
   for (const Event& event : events) timeline.apply(event);
   const std::vector<std::string> lines = lines_of(tokens_csv(timeline));
   ASSERT_EQ(lines.size(), 9U);
+  EXPECT_THAT(
+      lines[0],
+      StartsWith("run,index,position,step,token_id,text,status,origin,logp_nats,drafted_by,"));
   EXPECT_THAT(lines[1],
               StartsWith("1,0,2,0,7,\"a,\"\"b\"\"\xE2\x90\x8A<0xF0>\",plain,target,-0.5,"));
   EXPECT_THAT(lines[4], StartsWith("1,3,5,1,10,t10,bonus,target,-0.125,"));
@@ -108,6 +111,8 @@ TEST(Csv, acceptance_by_depth_equals_a_hand_count) {
   // Two of four steps accept both proposals, the others reject the first.
   const std::vector<std::string> lines = lines_of(acceptance_csv(small_timeline()));
   ASSERT_EQ(lines.size(), 3U);
+  EXPECT_THAT(lines[0],
+              StartsWith("run,depth,proposed,verified,accepted,accepted_of_verified,decoder,"));
   EXPECT_THAT(lines[1], StartsWith("1,1,4,4,2,0.5,"));
   EXPECT_THAT(lines[2], StartsWith("1,2,4,2,2,1,"));
 }

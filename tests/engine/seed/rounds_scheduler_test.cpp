@@ -290,7 +290,7 @@ TEST(RoundsScheduler, reports_every_run_with_its_waits) {
   EXPECT_LE(figures.at("target_busy"), 1);
   // alpha divides accepted tokens by the draft's depth of 3 and the number of verified drafts.
   EXPECT_DOUBLE_EQ(figures.at("alpha"), figures.at("accepted") / (3 * figures.at("steps")));
-  EXPECT_GE(figures.at("accepted_of_judged"), figures.at("alpha"));
+  EXPECT_GE(figures.at("accepted_of_verified"), figures.at("alpha"));
   EXPECT_GE(figures.at("rounds_bound"), 1);
   EXPECT_LE(figures.at("rounds_bound"), 2);
 }

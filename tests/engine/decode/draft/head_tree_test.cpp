@@ -666,7 +666,7 @@ TEST(HeadTree, metrics_count_proposals_and_acceptances_per_head) {
   const auto metrics = run(model, {1, 2, 3}, job).metrics;
   for (int head = 1; head <= 4; head++) {
     const std::string name = "head_" + std::to_string(head);
-    EXPECT_EQ(metrics.at(name + "_judged"), 4);
+    EXPECT_EQ(metrics.at(name + "_verified"), 4);
     EXPECT_EQ(metrics.at(name + "_accepted"), 4);
   }
 }
