@@ -350,15 +350,22 @@ TEST(Room, the_word_at_the_end_of_a_lane_is_whole) {
   DrawnWindow window;
   window.said();
   ui::gantt::Picture picture;
-  picture.x0 = 100, picture.x1 = 500;
+  picture.x0 = 100, picture.x1 = 500, picture.words_end = 540;
   using ui::gantt::end_word_at;
   EXPECT_FLOAT_EQ(*end_word_at(picture, 300, 30), 300 + ui::px(4));
-  EXPECT_FLOAT_EQ(*end_word_at(picture, 500, 30), 500 - ui::px(4) - 30) << "left of the end";
-  EXPECT_FLOAT_EQ(*end_word_at(picture, 480, 30), 480 - ui::px(4) - 30);
+  EXPECT_FLOAT_EQ(*end_word_at(picture, 500, 30), 500 + ui::px(4)) << "clear of the slices";
   EXPECT_FALSE(end_word_at(picture, 99, 30)) << "the end is left of the visible range";
   EXPECT_FALSE(end_word_at(picture, 520, 30));
-  picture.x1 = 130;
-  EXPECT_FALSE(end_word_at(picture, 120, 30)) << "no room on either side";
+  EXPECT_FALSE(end_word_at(picture, 500, 38)) << "no room";
+  // Every word has room at the end of the axis.
+  float room = 0;
+  window.gui.said([&] {
+    ImGui::Begin("words");
+    room = ui::gantt::room_for_end_words();
+    EXPECT_GT(room,
+              ui::px(4) + ImGui::CalcTextSize("stopped").x * ui::px(12) / ImGui::GetFontSize());
+    ImGui::End();
+  });
 }
 
 TEST(Room, timelines_cut_no_word_at_their_right_edge) {

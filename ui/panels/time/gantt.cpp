@@ -248,7 +248,9 @@ void prepare_rows(Context& context, const std::vector<gantt::Row>& rows, Picture
 void draw_gantt(Context& context) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  Picture p = picture_of(context, at.x + px(kLabelWidth), at.x + room.x - px(4));
+  const float right = at.x + room.x - px(4);
+  Picture p = picture_of(context, at.x + px(kLabelWidth), right - gantt::room_for_end_words());
+  p.words_end = right;
   const engine::RunRecord* run = gantt::lead(context);
   const double playhead =
       run ? on_clock(p.view.clock, context.times(*run),

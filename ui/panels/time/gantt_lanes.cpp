@@ -25,6 +25,8 @@ namespace {
 constexpr float kLaneHeight = 27, kCounterHeight = 25, kCollapsedHeight = 10;
 // Rows shrink at most to this share of their height, because a slice needs room for its text.
 constexpr float kClosest = 0.8f;
+// The words at the end of a run.
+constexpr const char *kDone = "done", *kStopped = "stopped";
 
 struct CountersOfRuns : PanelState {
   std::map<engine::RunId, RunCounters> counters;
@@ -268,20 +270,26 @@ bool is_lit(const Context& context,
   return context.selection.lights_steps(run, times.steps[first].step, times.steps[last].step);
 }
 
-// Writes a word beside the end of a run. Left of the end it covers slices, so it has a background.
-void draw_end_word(const char* word, const Row& row, float x, const Picture& p) {
-  const float wide = ImGui::CalcTextSize(word).x * px(12) / ImGui::GetFontSize();
-  const auto at = end_word_at(p, x, wide);
-  if (!at) return;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float y = row.y + px(6);
-  if (*at < x)
-    list->AddRectFilled({*at - px(2), y - px(1)}, {*at + wide + px(2), y + px(13)},
-                        colour(theme().card), px(2));
-  list->AddText(nullptr, px(12), {*at, y}, colour(theme().dim), word);
+float width_of_end_word(const char* word) {
+  return ImGui::CalcTextSize(word).x * px(12) / ImGui::GetFontSize();
 }
 
-// Draws the blocks of a lane, rings around the highlighted ones, and the end of a finished run.
+// Draws the end of a finished run: a line, and right of it a word, clear of the slices.
+void draw_end(Context& context, const Row& row, const Picture& p) {
+  const RunTimes& times = context.times(*row.run);
+  if (times.steps.empty() || row.key.kind != LaneKind::Target || !row.run->finished) return;
+  const float x = p.x_of(end_on(p.view.clock, times, times.steps.size() - 1, p.view.wall_origin));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->PushClipRect({p.x0, row.y - px(1)}, {p.words_end, row.y + row.height}, true);
+  if (x <= p.x1 + 1)
+    list->AddLine({x, row.y}, {x, row.y + row.height - px(3)}, colour(theme().text), px(1.5f));
+  const char* word = row.run->was_stopped() ? kStopped : kDone;
+  if (const auto at = end_word_at(p, x, width_of_end_word(word)); at && !row.collapsed)
+    list->AddText(nullptr, px(12), {*at, row.y + px(6)}, colour(theme().dim), word);
+  list->PopClipRect();
+}
+
+// Draws the blocks of a lane, and rings around the highlighted ones.
 void draw_lane(Context& context, const Row& row, const Picture& p) {
   const RunTimes& times = context.times(*row.run);
   const engine::RunLod& lod =
@@ -310,10 +318,6 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
     const float left = x0 - (marks ? px(3) : 0), right = std::max(left + px(6), x1);
     if (hovered && mouse >= left && mouse < right) point_at(context, row, times, b, p);
   }
-  if (times.steps.empty() || row.key.kind != LaneKind::Target || !row.run->finished) return;
-  const float x = p.x_of(end_on(p.view.clock, times, times.steps.size() - 1, p.view.wall_origin));
-  list->AddLine({x, row.y}, {x, row.y + row.height - px(3)}, colour(theme().text), px(1.5f));
-  if (!row.collapsed) draw_end_word(row.run->was_stopped() ? "stopped" : "done", row, x, p);
 }
 
 // Marks a column of the lane `choice` if one of its steps missed its prediction. A column of one step gets the longest label that fits into [x0, x1].
@@ -513,11 +517,14 @@ void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImV
   if (ImGui::IsItemHovered()) tooltip("show all lanes again");
 }
 
+float room_for_end_words() {
+  return px(6) + std::max(width_of_end_word(kDone), width_of_end_word(kStopped));
+}
+
 std::optional<float> end_word_at(const Picture& p, float x, float wide) {
   if (x < p.x0 || x > p.x1 + 1) return std::nullopt;
-  const float right = x + px(4), left = x - px(4) - wide;
-  if (right + wide <= p.x1) return right;
-  return left >= p.x0 ? std::optional(left) : std::nullopt;
+  const float right = x + px(4);
+  return right + wide <= p.words_end ? std::optional(right) : std::nullopt;
 }
 
 void draw_row(Context& context, const Row& row, const Picture& p) {
@@ -528,6 +535,7 @@ void draw_row(Context& context, const Row& row, const Picture& p) {
   else
     draw_lane(context, row, p);
   list->PopClipRect();
+  draw_end(context, row, p);
 }
 
 void draw_arrows(Context& context, const std::vector<Row>& rows, const Picture& p) {

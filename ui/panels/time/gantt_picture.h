@@ -18,6 +18,7 @@ namespace ui::gantt {
 
 /// The time axis and the columns of the counters.
 struct Picture : time_axis::Picture {
+  float words_end = 0;              // right end of the room for the words at the ends of runs, px
   std::vector<StepColumn> columns;  // columns of the run whose counters are shown
 };
 
@@ -44,8 +45,10 @@ void draw_labels(Context& context,
                  float left);
 /// Draws a button above the labels that shows hidden lanes again, if there are any.
 void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImVec2 at);
-/// Returns where the word at the end of a finished run begins, px: right of the end, or left of it if there is no room on the right; nullopt if
-/// the end is not visible.
+/// Returns the width of the room that words at the ends of runs have right of the axis, px.
+float room_for_end_words();
+/// Returns where the word at the end of a finished run begins, px: right of the end, where the lane has no slices; nullopt if the end is not visible
+/// or the word has no room.
 /// @param x     the end of the run, px
 /// @param wide  width of the word, px
 std::optional<float> end_word_at(const Picture& picture, float x, float wide);
