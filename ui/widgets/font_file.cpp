@@ -52,13 +52,20 @@ constexpr std::uint64_t tag_of(std::string_view name) {
 
 using Tables = std::map<std::uint64_t, Table>;
 
-// Returns the tables, of two with one name the first, as the reader does; nullopt if one is outside the file.
-std::optional<Tables> tables_of(Reader& reader, std::uint64_t n_bytes) {
+// Returns where the font begins: the first one of a collection, else at 0.
+std::uint64_t begin_of_font(Reader& reader) {
+  constexpr std::uint64_t kNumberOfFonts = 8, kFirst = 12;
+  const bool is_collection = reader.at(0, 4) == tag_of("ttcf") && reader.at(kNumberOfFonts, 4) > 0;
+  return is_collection ? reader.at(kFirst, 4) : 0;
+}
+
+// Returns the tables of the font at `begin`, of two with one name the first, as the reader does; nullopt if one is outside the file.
+std::optional<Tables> tables_of(Reader& reader, std::uint64_t begin, std::uint64_t n_bytes) {
   constexpr std::uint64_t kHead = 12, kRecord = 16;
   Tables tables;
-  const std::uint32_t n = reader.at(4, 2);
+  const std::uint32_t n = reader.at(begin + 4, 2);
   for (std::uint64_t i = 0; i < n && reader.ok(); ++i) {
-    const std::uint64_t at = kHead + i * kRecord;
+    const std::uint64_t at = begin + kHead + i * kRecord;
     const Table table{reader.at(at + 8, 4), reader.at(at + 12, 4)};
     if (table.offset == 0 || table.offset + table.length > n_bytes) return std::nullopt;
     tables.try_emplace(reader.at(at, 4), table);
@@ -244,6 +251,25 @@ std::string fault_of(Reader& reader, const Tables& tables, std::string_view byte
   return reader.ok() ? "" : "cannot be read";
 }
 
+// Returns why a file cannot be used, as why_not_font().
+std::string why_not_file(const std::string& path, bool may_be_collection) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return path + ": no such file";
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return path + ": cannot be opened";
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  Reader reader(bytes);
+  const std::uint64_t begin = may_be_collection ? begin_of_font(reader) : 0;
+  const std::uint32_t kind = reader.at(begin, 4);
+  constexpr std::uint32_t kTrueType = 0x00010000;
+  if (kind != kTrueType && kind != tag_of("true") && kind != tag_of("OTTO"))
+    return path + ": not a TrueType or OpenType font";
+  const auto tables = tables_of(reader, begin, bytes.size());
+  if (!tables) return path + ": the file is cut off or damaged";
+  const std::string fault = fault_of(reader, *tables, bytes);
+  return fault.empty() ? "" : path + ": the font " + fault;
+}
+
 }  // namespace
 
 bool is_font_name(const std::string& path) {
@@ -255,20 +281,11 @@ bool is_font_name(const std::string& path) {
 std::string why_not_font(const std::string& path) {
   if (path.empty()) return "";
   if (!is_font_name(path)) return path + ": not the name of a .ttf or .otf file";
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return path + ": no such file";
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return path + ": cannot be opened";
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  Reader reader(bytes);
-  const std::uint32_t kind = reader.at(0, 4);
-  constexpr std::uint32_t kTrueType = 0x00010000;
-  if (kind != kTrueType && kind != tag_of("true") && kind != tag_of("OTTO"))
-    return path + ": not a TrueType or OpenType font";
-  const auto tables = tables_of(reader, bytes.size());
-  if (!tables) return path + ": the file is cut off or damaged";
-  const std::string fault = fault_of(reader, *tables, bytes);
-  return fault.empty() ? "" : path + ": the font " + fault;
+  return why_not_file(path, false);
+}
+
+std::string why_not_system_font(const std::string& path) {
+  return why_not_file(path, true);
 }
 
 }  // namespace ui

@@ -1,4 +1,4 @@
-// Checks a font file that the user chooses, before Dear ImGui reads it: its reader does not check the tables.
+// Checks font files before Dear ImGui reads them, because its reader does not check the tables: the font that the user chooses, and the system's fonts.
 #pragma once
 
 #include <string>
@@ -9,5 +9,7 @@ namespace ui {
 bool is_font_name(const std::string& path);
 /// Returns why the program cannot use a font file, as a sentence without its full stop that names the file; empty if it can, or for an empty path.
 std::string why_not_font(const std::string& path);
+/// The same for a font of the system, which may be a collection (.ttc): the reader uses its first font.
+std::string why_not_system_font(const std::string& path);
 
 }  // namespace ui

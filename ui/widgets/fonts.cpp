@@ -47,7 +47,7 @@ ImFont* add(const char* begin, const char* end, float size, const ImFontConfig& 
                                                     static_cast<int>(end - begin), size, &config);
 }
 
-// A font file of the system, mapped so that only the needed pages are read: a Chinese font has 20 MB.
+// A font file, mapped so that only the needed pages stay in memory: a Chinese font has 20 MB.
 class FontFile {
  public:
   explicit FontFile(const std::string& path) {
@@ -77,7 +77,7 @@ class FontFile {
   std::size_t n_bytes_ = 0;
 };
 
-// Prefixes of the names of font files in Linux distributions, one row per script; the first file found is used.
+// Prefixes of the names of font files in Linux distributions, one row per script; the first usable file is used.
 constexpr std::array<std::array<std::string_view, 7>, 4> kWanted{{
     {"DejaVuSans.ttf", "NotoSans-Regular", "LiberationSans-Regular", "FreeSans.ttf"},
     {"NotoSansCJK-Regular", "NotoSansCJKjp-Regular", "NotoSansCJKsc-Regular", "SourceHanSans",
@@ -86,43 +86,21 @@ constexpr std::array<std::array<std::string_view, 7>, 4> kWanted{{
     {"NotoEmoji", "Symbola", "NotoSansSymbols2", "unifont"},
 }};
 
-std::vector<std::string> system_font_paths() {
+std::vector<std::filesystem::path> folders_of_fonts() {
   namespace fs = std::filesystem;
-  std::vector<fs::path> roots{"/usr/share/fonts", "/usr/local/share/fonts"};
+  std::vector<fs::path> folders{"/usr/share/fonts", "/usr/local/share/fonts"};
   if (const char* home = std::getenv("HOME"); home && *home) {
-    roots.push_back(fs::path(home) / ".local/share/fonts");
-    roots.push_back(fs::path(home) / ".fonts");
+    folders.push_back(fs::path(home) / ".local/share/fonts");
+    folders.push_back(fs::path(home) / ".fonts");
   }
-  std::array<std::array<std::string, kWanted[0].size()>, kWanted.size()> found;
-  for (const fs::path& root : roots) {
-    std::error_code error;
-    for (fs::recursive_directory_iterator it(root, error), end; it != end && !error;
-         it.increment(error)) {
-      const std::string name = it->path().filename().string();
-      const std::string kind = it->path().extension().string();
-      if (kind != ".ttf" && kind != ".otf" && kind != ".ttc") continue;
-      for (std::size_t row = 0; row < kWanted.size(); ++row)
-        for (std::size_t i = 0; i < kWanted[row].size(); ++i)
-          if (!kWanted[row][i].empty() && name.starts_with(kWanted[row][i]) &&
-              (found[row][i].empty() || it->path().string() < found[row][i]))
-            found[row][i] = it->path().string();
-    }
-  }
-  std::vector<std::string> paths;
-  for (const auto& row : found)
-    for (const std::string& path : row)
-      if (!path.empty()) {
-        paths.push_back(path);
-        break;
-      }
-  return paths;
+  return folders;
 }
 
 // Merges system fonts into the font added last; glyphs that it lacks are loaded when a text needs them.
 void merge_system_fonts(float size) {
   static const std::vector<FontFile> files = [] {
     std::vector<FontFile> list;
-    for (const std::string& path : system_font_paths())
+    for (const std::string& path : system_fonts(folders_of_fonts()))
       if (FontFile file(path); file) list.push_back(std::move(file));
     return list;
   }();
@@ -141,6 +119,33 @@ const FontFile* chosen_font(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<std::string> system_fonts(const std::vector<std::filesystem::path>& folders) {
+  namespace fs = std::filesystem;
+  std::array<std::array<std::string, kWanted[0].size()>, kWanted.size()> found;
+  for (const fs::path& root : folders) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(root, error), end; it != end && !error;
+         it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      const std::string kind = it->path().extension().string();
+      if (kind != ".ttf" && kind != ".otf" && kind != ".ttc") continue;
+      for (std::size_t row = 0; row < kWanted.size(); ++row)
+        for (std::size_t i = 0; i < kWanted[row].size(); ++i)
+          if (!kWanted[row][i].empty() && name.starts_with(kWanted[row][i]) &&
+              (found[row][i].empty() || it->path().string() < found[row][i]))
+            found[row][i] = it->path().string();
+    }
+  }
+  std::vector<std::string> paths;
+  for (const auto& row : found)
+    for (const std::string& path : row)
+      if (!path.empty() && why_not_system_font(path).empty()) {
+        paths.push_back(path);
+        break;
+      }
+  return paths;
+}
 
 void load_fonts(const std::string& text_font) {
   constexpr ImWchar kEllipsis = 0x2026;

@@ -173,6 +173,48 @@ TEST(FontFile, checks_the_tables_that_the_reader_uses) {
   EXPECT_THAT(why_renamed({{"GDEF", "CFF "}, {"glyf", "none"}}), HasSubstr("damaged outline"));
 }
 
+// Returns a font as the only one of a collection: the places of its tables count from the beginning of the file.
+std::string collection_of(const std::string& font) {
+  constexpr std::size_t kHeader = 16, kRecord = 16;
+  const auto number = [](std::size_t value) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
+    return bytes;
+  };
+  std::string bytes = "ttcf" + number(0x00010000) + number(1) + number(kHeader) + font;
+  const auto n_tables = static_cast<std::size_t>(static_cast<unsigned char>(font[5]));
+  for (std::size_t i = 0; i < n_tables; ++i) {
+    const std::size_t at = kHeader + 12 + i * kRecord + 8;
+    std::size_t place = 0;
+    for (const char c : bytes.substr(at, 4)) place = place << 8 | static_cast<unsigned char>(c);
+    bytes.replace(at, 4, number(place + kHeader));
+  }
+  return bytes;
+}
+
+TEST(Fonts, fonts_of_the_system_are_checked) {
+  const FontFolder folder;
+  const std::string own = FontFolder::own(), cut = own.substr(0, own.size() / 2);
+  EXPECT_THAT(system_fonts({folder.path}), IsEmpty()) << "no name that is wanted";
+  folder.write("DejaVuSans.ttf", cut);
+  folder.write("wqy-microhei.ttc", collection_of(cut));
+  EXPECT_THAT(system_fonts({folder.path}), IsEmpty());
+  const std::string second = folder.write("LiberationSans-Regular.ttf", own),
+                    collection = folder.write("wqy-zenhei.ttc", collection_of(own));
+  EXPECT_THAT(system_fonts({folder.path, folder.path / "none"}),
+              testing::ElementsAre(second, collection))
+      << "the next font of a script replaces a damaged one";
+  std::string altered = engine::test::read_file(UI_SMALL_CFF_FONT);
+  const std::string symbols = folder.write("Symbola.otf", altered);
+  EXPECT_THAT(system_fonts({folder.path}), testing::Contains(symbols));
+  // The offsets of the outlines lead out of the table.
+  const std::size_t record = altered.substr(0, 512).find("CFF ");
+  ASSERT_NE(record, std::string::npos);
+  altered.replace(record + 12, 4, std::string("\0\0\0\x40", 4));
+  folder.write("Symbola.otf", altered);
+  EXPECT_THAT(system_fonts({folder.path}), Not(testing::Contains(symbols)));
+}
+
 TEST(Fonts, a_chosen_font_replaces_the_font_of_the_interface) {
   const FontFolder folder;
   DrawnWindow window;
