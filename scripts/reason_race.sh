@@ -18,7 +18,7 @@
 #   own base     the decoder that drafts and verifies in turn: speculative, mcsd of the same k_config, or speculative --batch N if a
 #                verification has N texts
 #   of its rows  speed-up / the speed-up if only rows and draft forwards cost time (step_costs.py), by steps measured as they occur after
-#                prompts of these races (`bench step --behind`), before and after each repeat, because machines have phases
+#                prompts of these races (`bench step --first-steps`), before and after each repeat, because machines have phases
 #   bound of SEED  the largest gain over its own base, with the base's t_d (a draft) and t_v (a verification), per text.
 #                "paper": min(n, (t_d + t_v) / t_v). "here": (t_d + t_v) / max((D + m V) / n, T), one drafting thread, m texts in a
 #                verification: D and V are t_d and t_v on the threads that the schedule gives each model, T the least time for one of each,
@@ -108,13 +108,13 @@ rows=1,2,3,4,5,6,7,8,11,12,16,24
 steps() { # NAME
   local in_race=(bench step --scale "$scale" --repeat 5 --json) plain=4,8,12,16,24,32,48,64,96 tree
   into "$out/steps.$1.json" bench step --scale "$scale" --rows $rows --json
-  tree=("${in_race[@]}" --context 100 --anew 20 --behind "4,8,12,16,24")
+  tree=("${in_race[@]}" --context 100 --new-prompt-tokens 20 --first-steps "4,8,12,16,24")
   into "$out/tree-plain.$1.json" "${tree[@]}" --rows 1
   into "$out/tree-draft.$1.json" "${tree[@]}" --rows 3,4,6,7 --decoder speculative --draft-forwards 3
   into "$out/tree-draft-3.$1.json" "${tree[@]}" --rows 3,4 --texts 3 --decoder speculative --draft-forwards 9
   into "$out/tree-draft-6.$1.json" "${tree[@]}" --rows 3,4 --texts 6 --decoder speculative --draft-forwards 18
   into "$out/tree-slow-draft.$1.json" "${tree[@]}" --rows 3,4 --decoder speculative --draft "$slow" --draft-forwards 3
-  into "$out/chain.$1.json" "${in_race[@]}" --context 44 --rows 1,2,3,4,5,6,8,10 --behind $plain
+  into "$out/chain.$1.json" "${in_race[@]}" --context 44 --rows 1,2,3,4,5,6,8,10 --first-steps $plain
 }
 steps 0
 target=(bench step --scale "$scale" --rows "1,4,7,12,24" --repeat 25 --json)

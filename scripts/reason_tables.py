@@ -8,7 +8,7 @@ import json
 import statistics
 import sys
 
-from step_costs import at, behind, costs, listed, of_its_rows, race_costs
+from step_costs import after_prompt, at, costs, listed, of_its_rows, race_costs
 
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
 CHAINS = sys.argv[4].split()
@@ -55,7 +55,7 @@ def times_around(repeat, what):
 def step_ms(kind, repeat, rows, steps, draft=False):
     """Milliseconds of a step with `rows` rows per text, the mean over the first `steps` steps. Uses the timings before and after a repeat. With `draft`, the result is the time of the draft's forwards before the step."""
     files = [f"{OUT}/{kind}.{name}.json" for name in times_around(repeat, kind.partition("-")[0] + "s")]
-    return at(behind(race_costs(*files, draft=draft), steps), rows)
+    return at(after_prompt(race_costs(*files, draft=draft), steps), rows)
 
 
 def steps_a_text(report):
@@ -229,7 +229,7 @@ def main():
     memory_table()
     if CHAINS:
         chain_files = [f"{OUT}/chain.{name}.json" for name in beside]
-        by_steps = [f"over {steps} steps {listed(behind(race_costs(*chain_files), steps))}" for steps in CHAIN_STEPS]
+        by_steps = [f"over {steps} steps {listed(after_prompt(race_costs(*chain_files), steps))}" for steps in CHAIN_STEPS]
         print(f"\nA step of a chain in ms by rows, mean of the same timings, after a question: {'; '.join(by_steps)}")
         others += chain_table(CHAINS)
     if others:

@@ -13,17 +13,17 @@ def costs(*files):
 
 
 def race_costs(*files, draft=False):
-    """{rows: {steps: milliseconds}}: the mean time of the first `steps` steps after a prompt (`bench step --behind`), averaged over the files.
+    """{rows: {steps: milliseconds}}: the mean time of the first `steps` steps after a prompt (`bench step --first-steps`), averaged over the files.
     With `draft`, the time of the draft's forwards before a step instead."""
     field = "draft_ms" if draft else "ms"
     of = []
     for name in files:
         with open(name) as file:
-            of.append({row["rows"]: {mean["steps"]: mean[field] for mean in row["behind"]} for row in json.load(file)["rows"]})
+            of.append({row["rows"]: {mean["steps"]: mean[field] for mean in row["first_steps"]} for row in json.load(file)["rows"]})
     return {rows: {steps: statistics.mean(one[rows][steps] for one in of) for steps in by_steps} for rows, by_steps in of[0].items()}
 
 
-def behind(cost, steps):
+def after_prompt(cost, steps):
     """race_costs() for a given number of steps after a prompt: {rows: milliseconds}."""
     return {rows: at(by_steps, steps) if steps < max(by_steps) else by_steps[max(by_steps)] for rows, by_steps in cost.items()}
 

@@ -138,14 +138,15 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       "Columns of bench step: \"vs first\" is the time divided by that of the first line; "
       "\"roofline ms\" the minimum time to read and multiply the weights, keys and values, by the "
       "probes; "
-      "\"reached\" this minimum divided by the time. With --behind, \"vs steady\" is the time of "
-      "the first steps divided by that of later steps.\n"
+      "\"reached\" this minimum divided by the time. With --first-steps, \"vs steady\" is the time "
+      "of the first steps divided by that of later steps.\n"
       "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
   add_model_options(*c, p.bench.model, false);
   add_draft_option(*c, p.bench.model);
-  c->add_option("--decoder", p.bench.decoder,
-                "bench decode: the decoder; bench step --behind: the decoder whose draft model or "
-                "draft heads run between steps")
+  c->add_option(
+       "--decoder", p.bench.decoder,
+       "bench decode: the decoder; bench step --first-steps: the decoder whose draft model or "
+       "draft heads run between steps")
       ->check(one_of(decoder_names()))
       ->capture_default_str();
   c->add_option("--set", p.bench.set, "an option of that decoder; repeatable")
@@ -154,7 +155,7 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "tokens computed in one forward, numbers separated by commas (default "
                 "1,2,4,8,16,24,32)")
       ->type_name("LIST");
-  c->add_option("--behind", p.steps_after_prompt,
+  c->add_option("--first-steps", p.steps_after_prompt,
                 "bench step: also time the first N steps after the prefill of a prompt, as in "
                 "generation; numbers N separated by commas")
       ->type_name("LIST");
@@ -162,14 +163,16 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "bench step: sequences per forward, with --rows rows each")
       ->capture_default_str()
       ->transform(whole_number(1, kMaxBenchTexts));
-  c->add_option("--anew", p.bench.n_new_tokens,
-                "bench step --behind: prompt tokens to prefill; the first tokens are shared with "
-                "the previous prompt; 0: prefill all")
+  c->add_option(
+       "--new-prompt-tokens", p.bench.n_new_tokens,
+       "bench step --first-steps: prompt tokens to prefill; the first tokens are shared with "
+       "the previous prompt; 0: prefill all")
       ->capture_default_str()
       ->transform(whole_number(0));
-  c->add_option("--draft-forwards", p.bench.n_draft_forwards,
-                "bench step --behind: forwards of the draft model, or heads evaluated, before each "
-                "step")
+  c->add_option(
+       "--draft-forwards", p.bench.n_draft_forwards,
+       "bench step --first-steps: forwards of the draft model, or heads evaluated, before each "
+       "step")
       ->capture_default_str()
       ->transform(whole_number(1, 100));
   c->add_flag("--breakdown", p.bench.breakdown,
@@ -188,7 +191,8 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
   c->callback([&] {
     if (!p.rows.empty()) p.bench.rows = counts_from("--rows", p.rows, kMaxBenchRows);
     if (!p.steps_after_prompt.empty()) {
-      p.bench.steps_after_prompt = counts_from("--behind", p.steps_after_prompt, kMaxBenchSteps);
+      p.bench.steps_after_prompt =
+          counts_from("--first-steps", p.steps_after_prompt, kMaxBenchSteps);
       std::ranges::sort(p.bench.steps_after_prompt);
       const auto twice = std::ranges::unique(p.bench.steps_after_prompt);
       p.bench.steps_after_prompt.erase(twice.begin(), twice.end());

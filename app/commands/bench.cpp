@@ -214,12 +214,13 @@ std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t
 /// Adds the times of the first steps after a prompt to each of the rows.
 void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times, bool drafts) {
   for (std::size_t i = 0; i < rows.size(); i++) {
-    rows[i]["behind"] = json::array();
+    rows[i]["first_steps"] = json::array();
     if (i >= times.size()) continue;  // absent values were not measured because of Ctrl+C
     for (const MeanSteps& mean : times[i])
-      rows[i]["behind"].push_back({{"steps", mean.steps},
-                                   {"ms", mean.ms},
-                                   {"draft_ms", drafts ? json(mean.draft_ms) : json(nullptr)}});
+      rows[i]["first_steps"].push_back(
+          {{"steps", mean.steps},
+           {"ms", mean.ms},
+           {"draft_ms", drafts ? json(mean.draft_ms) : json(nullptr)}});
   }
 }
 
@@ -228,7 +229,7 @@ std::string race_step_table(const json& rows) {
   std::vector<std::vector<std::string>> text = {
       {"rows", "first steps", "ms", "vs steady", "draft ms a step"}};
   for (const json& row : rows)
-    for (const json& mean : row["behind"])
+    for (const json& mean : row["first_steps"])
       text.push_back({fmt::format("{}", row["rows"].get<int>()),
                       fmt::format("{}", mean["steps"].get<int>()),
                       fmt::format("{:.3f}", mean["ms"].get<double>()),
@@ -577,13 +578,13 @@ int bench(const BenchOptions& options) {
   if (!options.set.empty() && options.what != "decode") refuse("--set applies to bench decode");
   if (options.steps_after_prompt.empty() &&
       (options.n_new_tokens != 0 || options.n_draft_forwards != BenchOptions().n_draft_forwards))
-    refuse("--anew and --draft-forwards apply to bench step --behind");
+    refuse("--new-prompt-tokens and --draft-forwards apply to bench step --first-steps");
   if (options.what != "step" && (options.n_texts != 1 || !options.steps_after_prompt.empty()))
-    refuse("--texts and --behind apply to bench step");
+    refuse("--texts and --first-steps apply to bench step");
   const bool drafts =
       options.decoder != "ar" || !options.model.draft.empty() || !options.model.heads.empty();
   if (drafts && options.what != "decode" && options.steps_after_prompt.empty())
-    refuse("--decoder, --draft and --heads apply to bench decode and bench step --behind");
+    refuse("--decoder, --draft and --heads apply to bench decode and bench step --first-steps");
   if (drafts && options.what == "step") {
     const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
     if (!info.needs_draft && !info.needs_heads)

@@ -192,8 +192,9 @@ TEST(CommandLine, a_bad_number_is_reported_with_what_is_expected) {
   }
   EXPECT_TRUE(refusal_of({"bench", "step", "--rows", "1,x"})
                   .starts_with("--rows: found 'x', expected a whole number from 1 to 256"));
-  EXPECT_TRUE(refusal_of({"bench", "step", "--behind", "4,0"})
-                  .starts_with("--behind: found '0', expected a whole number from 1 to 100000"));
+  EXPECT_TRUE(
+      refusal_of({"bench", "step", "--first-steps", "4,0"})
+          .starts_with("--first-steps: found '0', expected a whole number from 1 to 100000"));
   EXPECT_TRUE(refusal_of({"data", "generate", "arith", "--count", "-1"})
                   .starts_with("--count: found '-1', expected a whole number from 0 to "));
   EXPECT_TRUE(

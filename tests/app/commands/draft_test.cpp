@@ -129,11 +129,12 @@ TEST_F(CliDraft, a_model_that_cannot_draft_is_refused_with_the_reason) {
   expect_refused("bench decode --decoder mcsd --draft " + tiny_model(),
                  {"mcsd", "tiny", "found 128 tokens",
                   std::to_string(target_vocab_size()) + " in the target's"});
-  expect_refused("bench step --decoder mcsd", {"apply to bench decode", "bench step --behind"});
+  expect_refused("bench step --decoder mcsd",
+                 {"apply to bench decode", "bench step --first-steps"});
   expect_refused("bench kernels --draft demo-draft", {"apply to bench decode"});
   expect_refused("bench step --set gamma=2", {"--set applies to bench decode"});
-  expect_refused("bench decode --behind 2", {"--texts and --behind apply to bench step"});
-  expect_refused("bench step --behind 2 --decoder jacobi", {"a draft model or draft heads"});
+  expect_refused("bench decode --first-steps 2", {"--texts and --first-steps apply to bench step"});
+  expect_refused("bench step --first-steps 2 --decoder jacobi", {"a draft model or draft heads"});
   const Outcome missing = run("generate --decoder mcsd --draft no-such-model --prompt Anna");
   EXPECT_EQ(missing.code, 3);
   EXPECT_NE(missing.err.find("no-such-model"), std::string::npos) << missing.err;

@@ -105,9 +105,9 @@ std::vector<std::string> commands_with_numbers(const std::string& model,
           generate + "--threads",
           compare + "--repeat",
           step + "--texts",
-          step + "--behind 2 --anew",
-          step + "--behind",
-          step + "--behind 2 --draft-forwards",
+          step + "--first-steps 2 --new-prompt-tokens",
+          step + "--first-steps",
+          step + "--first-steps 2 --draft-forwards",
           "bench step --repeat 1 --context 4" + at + "--rows",
           "bench step --repeat 1 --rows 1" + at + "--context",
           "bench step --context 4 --rows 1" + at + "--repeat",
@@ -160,7 +160,9 @@ TEST_F(CliInputs, extreme_64_bit_numbers_cause_no_internal_error) {
        {generate + " --max-tokens 2147483647",
         generate + " --max-tokens 4 --temperature 1 --top-k 2147483647",
         "bench step --rows 1 --repeat 1 --context 2147483647 --model " + model,
-        "bench step --rows 1 --repeat 1 --context 4 --behind 2 --anew 2147483647 --model " + model,
+        "bench step --rows 1 --repeat 1 --context 4 --first-steps 2 --new-prompt-tokens 2147483647 "
+        "--model " +
+            model,
         "reason tot --count 1 --depth 1 --thoughts 1 --start 1125899906842624 --model " + model,
         "trace convert --last-step 2147483647 " + record + " " + folder + "/all.json"})
     ends_well(most);

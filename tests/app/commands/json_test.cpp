@@ -235,26 +235,27 @@ TEST_F(CliJson, step_costs_are_reported_with_their_roofline) {
 
 TEST_F(CliJson, first_steps_after_prompts_are_listed_separately) {
   const json document_of_draft = document(
-      "bench step --rows 1,2 --context 8 --anew 3 --texts 2 --repeat 1 --behind 3,1,3 --decoder "
+      "bench step --rows 1,2 --context 8 --new-prompt-tokens 3 --texts 2 --repeat 1 --first-steps "
+      "3,1,3 --decoder "
       "speculative --draft-forwards 2");
   EXPECT_EQ(wrong_in(document_of_draft, json::parse(R"({"texts": "integer",
-                         "rows": [{"rows": "integer", "ms": "number", "behind": [
+                         "rows": [{"rows": "integer", "ms": "number", "first_steps": [
                             {"steps": "integer", "ms": "number", "draft_ms": "number"}]}]})")),
             "");
   ASSERT_EQ(document_of_draft["texts"], 2);
   for (const json& row : document_of_draft["rows"]) {
-    ASSERT_EQ(row["behind"].size(), 2u);
-    EXPECT_EQ(row["behind"][0]["steps"], 1);
-    EXPECT_EQ(row["behind"][1]["steps"], 3);
-    EXPECT_GT(row["behind"][1]["draft_ms"], 0);
+    ASSERT_EQ(row["first_steps"].size(), 2u);
+    EXPECT_EQ(row["first_steps"][0]["steps"], 1);
+    EXPECT_EQ(row["first_steps"][1]["steps"], 3);
+    EXPECT_GT(row["first_steps"][1]["draft_ms"], 0);
   }
-  EXPECT_EQ(wrong_in(document("bench step --rows 1 --context 8 --repeat 1 --behind 2"),
-                     json::parse(R"({"rows": [{"behind": [{"draft_ms": "null"}]}]})")),
+  EXPECT_EQ(wrong_in(document("bench step --rows 1 --context 8 --repeat 1 --first-steps 2"),
+                     json::parse(R"({"rows": [{"first_steps": [{"draft_ms": "null"}]}]})")),
             "");
   for (const char* decoder : {"medusa", "chimera"})
-    EXPECT_GT(document(std::string("bench step --rows 1 --context 8 --repeat 1 --behind 2 "
+    EXPECT_GT(document(std::string("bench step --rows 1 --context 8 --repeat 1 --first-steps 2 "
                                    "--decoder ") +
-                       decoder)["rows"][0]["behind"][0]["draft_ms"],
+                       decoder)["rows"][0]["first_steps"][0]["draft_ms"],
               0)
         << decoder;
 }

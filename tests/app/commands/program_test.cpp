@@ -448,8 +448,8 @@ TEST_F(Cli, bench_step_measures_up_to_the_context_length) {
   const std::string tiny = tiny_model();
   const int longest = json::parse(run("model info --json " + tiny).out)["max_seq_len"];
   const auto code = [&](int context) {
-    return run("bench step --model " + tiny + " --rows 1,1,4 --repeat 2 --behind 1,9 --context " +
-               std::to_string(context))
+    return run("bench step --model " + tiny +
+               " --rows 1,1,4 --repeat 2 --first-steps 1,9 --context " + std::to_string(context))
         .code;
   };
   EXPECT_EQ(code(longest - 4), 0);
