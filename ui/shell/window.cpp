@@ -317,7 +317,7 @@ class Loop {
   // Returns true if input waits for a frame, or a held key moves the view.
   bool waits() const { return input_waits() || input_.any(); }
 
-  // Returns true for a recording that is played, a picture and an animation.
+  // Returns true while a recording plays, and while a picture or an animation is made.
   bool keeps_rate() const {
     return shell_.playhead().mode == Playhead::Mode::Playing || shell_.wants_picture() ||
            !options_.screenshot.empty() || !options_.animation.empty();
@@ -342,6 +342,7 @@ class Loop {
     }
     if (!options_.hooks.draw_always) wait_for_the_pace();
     if (events_.size() > 0 || waits()) n_quiet_ = 0;
+    if (waits()) last_input_ = glfwGetTime();  // the frame that follows handles this input
   }
 
   // Waits until the minimum time between frames has passed. The loop is needed because an event ends glfwWaitEventsTimeout() early.
