@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -133,11 +137,26 @@ std::string add_queueing(RunRecord* run, const E& e) {
   return {};
 }
 
+// Gives metrics of earlier recordings their present names: head_1_judged is now head_1_verified.
+void rename_old_metrics(std::map<std::string, double>& metrics) {
+  constexpr std::string_view kOld = "_judged", kPresent = "_verified";
+  for (auto at = metrics.begin(); at != metrics.end();) {
+    const auto next = std::next(at);
+    if (at->first.ends_with(kOld)) {
+      auto metric = metrics.extract(at);
+      metric.key().replace(metric.key().size() - kOld.size(), kOld.size(), kPresent);
+      metrics.insert(std::move(metric));
+    }
+    at = next;
+  }
+}
+
 // Corrects the metrics of a finished run. Removes metrics that are not finite. acceptance_rate is
 // computed from the steps, because the first recordings hold accepted / verified under that name.
 void settle_metrics(RunRecord& run) {
   auto& metrics = run.finished->metrics;
   std::erase_if(metrics, [](const auto& m) { return !std::isfinite(m.second); });
+  rename_old_metrics(metrics);
   const auto rate = metrics.find("acceptance_rate");
   if (rate == metrics.end()) return;
   if (run.n_proposed() > 0) {

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -89,6 +91,15 @@ TEST(Timeline, old_recordings_use_the_present_acceptance_rate) {
   for (Event& event : run_events({.decoder = "ar"})) nothing_proposed.push_back(std::move(event));
   first<RunFinished>(nothing_proposed).metrics = {{"acceptance_rate", 0}};
   EXPECT_TRUE(timeline_of(nothing_proposed).runs()[0].finished->metrics.empty());
+}
+
+TEST(Timeline, old_recordings_have_the_present_names_of_metrics) {
+  const Timeline timeline = with_altered<RunFinished>([](RunFinished& e) {
+    e.metrics = {{"accepted_of_judged", 0.5}, {"head_1_judged", 3}, {"head_1_accepted", 2}};
+  });
+  const std::map<std::string, double> expected{
+      {"accepted_of_verified", 0.5}, {"head_1_accepted", 2}, {"head_1_verified", 3}};
+  EXPECT_EQ(timeline.runs()[0].finished->metrics, expected);
 }
 
 TEST(Timeline, an_empty_timeline_has_no_undefined_numbers) {
