@@ -70,11 +70,11 @@ class Decoder {
 
   /// Called once, after the prefill and before the first propose(), on the thread that verifies.
   virtual void begin(const Sequence& /*prefix*/) {}
-  /// Prompt tokens that a draft model must read before the next propose(), because that drafts for the
-  /// first time. 0: none.
+  /// Number of prompt tokens that a draft model must read before the next propose(), if that is the
+  /// first one that drafts; else 0.
   virtual int n_unread(const Sequence& /*prefix*/) const { return 0; }
-  /// Reads them. propose() does so if this function was not called; calling it before propose() keeps
-  /// the time apart from the step's.
+  /// Reads these tokens. propose() reads them itself if the caller does not call this function, which
+  /// keeps the time of reading out of the step's time.
   virtual void read_prompt(const Sequence& /*prefix*/) {}
   /// Outputs of the target's forward that verify() needs besides the picks.
   virtual Wants wants() const { return {}; }

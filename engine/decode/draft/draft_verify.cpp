@@ -70,7 +70,8 @@ void DraftVerifyDecoder::begin(const Sequence& prefix) {
   if (trees_) choose_tree(prefix);
 }
 
-/// Tokens that may be drafted after the prefix: all that may be emitted but the target's own.
+/// Tokens that may be drafted after the prefix: one fewer than the step may emit, because the last one is
+/// the target's own.
 int DraftVerifyDecoder::n_more(const Sequence& prefix) const {
   return room_left(prefix, limits_, target_.max_seq_len()) - 1;
 }
@@ -181,13 +182,13 @@ void DraftVerifyDecoder::committed(const Sequence& prefix, const Decision& cut) 
 }
 
 /// Counts which candidate of each node on the path was kept, the time of the draft's forwards and of
-/// its prompt, and the length of a finished text.
+/// its prompt, and the length of a finished sequence.
 void DraftVerifyDecoder::learn(const Sequence& prefix, const Decision& cut) {
   if (reading_ms_ > 0)
     known_->add_reading(static_cast<int>(prefix.prompt().size()) - 1,
                         std::exchange(reading_ms_, 0));
   if (prefix.finished())
-    known_->text_ended(static_cast<int>(prefix.generated().size()), drafter_.has_read());
+    known_->sequence_ended(static_cast<int>(prefix.generated().size()), drafter_.has_read());
   for (const DraftForward& forward : drafts_.forwards)
     known_->add_forward(forward, control_->is_overlapped());
   known_->came(static_cast<int>(cut.emitted.size()), decision_.ms / decision_.plain_ms);

@@ -10,7 +10,7 @@ namespace {
 /// Assumed time of a draft's forward before one is measured, relative to a plain step.
 constexpr double kDraftShare = 0.1;
 constexpr int kLongestChain = 16;
-/// Weight of earlier prompts and texts, per prompt or text.
+/// Weight of earlier prompts and sequences, per prompt or sequence.
 constexpr double kForget = 0.98;
 
 /// Expected tokens of a step with this tree, the target's own included.
@@ -91,19 +91,19 @@ void DraftKnowledge::add_reading(int n_prompt, double ms) {
   trust_ = 1;
 }
 
-void DraftKnowledge::text_ended(int n_tokens, bool has_read) {
-  n_texts_ = kForget * n_texts_ + 1;
-  text_tokens_ = kForget * text_tokens_ + n_tokens;
+void DraftKnowledge::sequence_ended(int n_tokens, bool has_read) {
+  n_sequences_ = kForget * n_sequences_ + 1;
+  sequence_tokens_ = kForget * sequence_tokens_ + n_tokens;
   if (!has_read) trust_ *= kForget;
 }
 
-// A text that has lasted for some tokens is expected to last as long again as any text, as if each
-// token ended it with the same probability.
+// Assumes that every token ends a sequence with the same probability. The expected number of further
+// tokens is then the mean length of sequences, however long this one is.
 double DraftKnowledge::reading_ms(int n_prompt, int n_left, const StepControl& control) const {
-  // Times say nothing beside a target whose steps are not measured.
+  // Without measured steps of the target there is nothing to compare the time with.
   if (prompt_tokens_ <= 0 || control.costs().n_measured() == 0) return 0;
   double n_tokens = n_left;
-  if (n_texts_ > 0) n_tokens = std::min(n_tokens, text_tokens_ / n_texts_);
+  if (n_sequences_ > 0) n_tokens = std::min(n_tokens, sequence_tokens_ / n_sequences_);
   return trust_ * prompts_ms_ / prompt_tokens_ * n_prompt / std::max(n_tokens, 1.0);
 }
 

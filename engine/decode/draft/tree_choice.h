@@ -3,8 +3,8 @@
 //           nodes, at any depth
 //   time    the target's step by its rows plus a forward of the draft for each level; if both models
 //           work at the same time (SEED), about the longer of the two (StepControl::round_ms)
-//   prompt  a text whose prompt the draft has not read: the expected time of reading it, divided among
-//           the tokens of the text, is added to each token of a tree
+//   prompt  as long as the draft has not read a sequence's prompt, every token of a tree also costs the
+//           expected time of reading / the expected tokens of the sequence
 // No tree is a choice too. With exact-match verification the choice changes no token. Under rejection
 // sampling it depends only on earlier steps.
 #pragma once
@@ -36,19 +36,20 @@ class DraftKnowledge final : public Learned {
   /// Chooses the tree of the next step.
   SizeChoice choose(std::span<const SizePlan> plans) { return chooser_.choose(plans); }
   /// The plans of these trees, of which the first is none.
-  /// @param reading_ms  added for each expected token of a step that drafts: its share of the time in
-  ///                    which the draft reads the prompt (reading_ms()); 0: it has read the prompt
+  /// @param reading_ms  time added for each expected token of a step that drafts, by reading_ms(); 0:
+  ///                    the draft has read the prompt
   std::vector<SizePlan> plans(std::span<const LevelCounts> trees,
                               const StepControl& control,
                               double reading_ms = 0) const;
-  /// Expected time in which the draft reads a prompt, divided by the expected number of tokens that the
-  /// text still gets: the mean length of the texts so far, at most n_left. 0 before a prompt is timed.
+  /// Expected time in which the draft reads a prompt / the expected number of further tokens of the
+  /// sequence, which is the mean length of finished sequences, at most n_left. 0 before a prompt is
+  /// timed.
   double reading_ms(int n_prompt, int n_left, const StepControl& control) const;
   /// Counts a prompt that the draft read.
   void add_reading(int n_prompt, double ms);
-  /// Counts a finished text. If the draft never read its prompt, the expected time of reading falls: a
-  /// time that is not measured for long returns to 0, so that it is measured again.
-  void text_ended(int n_tokens, bool has_read);
+  /// Counts a finished sequence. If the draft never read its prompt, the expected time of reading
+  /// becomes shorter: without new measurements it returns to 0, and a prompt is read and timed again.
+  void sequence_ended(int n_tokens, bool has_read);
   /// Counts the verification of a node on the accepted path.
   /// @param n_children  its candidates, likeliest first
   /// @param kept        index of the accepted candidate; -1: none
@@ -65,9 +66,9 @@ class DraftKnowledge final : public Learned {
 
   std::vector<Rate> ranks_;  // acceptance by rank
   StageCosts forwards_;      // of the draft model, by rows
-  // with forgetting: prompts that the draft read, and finished texts
-  double prompts_ms_ = 0, prompt_tokens_ = 0, n_texts_ = 0, text_tokens_ = 0;
-  double trust_ = 1;  // in prompts_ms_; falls with every text whose prompt is not read
+  // with forgetting: prompts that the draft read, and finished sequences
+  double prompts_ms_ = 0, prompt_tokens_ = 0, n_sequences_ = 0, sequence_tokens_ = 0;
+  double trust_ = 1;  // in prompts_ms_; falls with every sequence whose prompt is not read
   SizeChooser chooser_;
 };
 

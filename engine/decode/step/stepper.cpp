@@ -205,8 +205,8 @@ void Stepper::step(std::span<Lane* const> lanes) {
   verify(lanes);
 }
 
-/// Lets a draft model read the prompt, if the next step is the first one that it drafts. A part of the
-/// prefill, not of the step.
+/// Lets the draft model read the prompt if the next step is the first one that drafts. The time
+/// counts as prefill, not as a part of the step.
 void Stepper::read_prompt(Lane& lane) {
   const int n_tokens = lane.decoder->n_unread(lane.sequence);
   if (n_tokens == 0) return;

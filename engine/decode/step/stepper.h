@@ -75,8 +75,8 @@ struct Lane {
   int n_steps = 0;
   int n_drafted = 0;            // steps in which a draft model or heads ran
   std::int64_t compute_ns = 0;  // time of propose, forward, verify and commit
-  std::int64_t draft_prefill_ns =
-      0;                        // time in which a draft model read the prompt; not in compute_ns
+  // time in which a draft model read the prompt; not in compute_ns
+  std::int64_t draft_prefill_ns = 0;
   StepTimes times = {};         // the parts of compute_ns
   std::int64_t n_rows = 0;      // evaluated rows of all steps
   std::int64_t n_proposed = 0;  // guessed or drafted rows

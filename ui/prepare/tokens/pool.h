@@ -78,8 +78,8 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
 struct PoolWithoutCandidates {
   std::string why;                       // a sentence: why the step verified none
   std::vector<engine::PoolNgram> added;  // n-grams that the step added
-  engine::StepId hit_step =
-      -1;             // the last earlier step that accepted a token of an n-gram; -1: none
+  // the last earlier step that accepted a token of an n-gram; -1: none
+  engine::StepId hit_step = -1;
   PoolCandidate hit;  // that n-gram
 };
 /// Describes the pool at step `i` of the run, which has no candidates.

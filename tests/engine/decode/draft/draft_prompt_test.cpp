@@ -205,7 +205,7 @@ TEST(DraftPrompt, is_not_read_for_texts_that_are_too_short) {
       known.add_forward({.begun = 0, .ended = 500'000, .n_rows = 1});
       known.add_verified(1, i % 4 == 0 ? -1 : 0);
       known.add_reading(100, 60);
-      known.text_ended(n_tokens, true);
+      known.sequence_ended(n_tokens, true);
     }
     const double reading_ms = known.reading_ms(100, 1000, control);
     EXPECT_NEAR(reading_ms, 60.0 / n_tokens, 1e-9);

@@ -231,9 +231,9 @@ TEST(DraftKnowledge, reading_a_prompt_is_spread_over_the_text) {
   known.add_reading(100, 20);
   EXPECT_EQ(known.reading_ms(100, 50, control), 0) << "the target's steps are not measured";
   control.costs().add(1, 10);
-  EXPECT_NEAR(known.reading_ms(100, 50, control), 20.0 / 50, 1e-9) << "no text has ended";
+  EXPECT_NEAR(known.reading_ms(100, 50, control), 20.0 / 50, 1e-9) << "no sequence has ended";
   EXPECT_NEAR(known.reading_ms(300, 50, control), 60.0 / 50, 1e-9);
-  known.text_ended(10, true);
+  known.sequence_ended(10, true);
   EXPECT_NEAR(known.reading_ms(100, 50, control), 20.0 / 10, 1e-9);
   EXPECT_NEAR(known.reading_ms(100, 4, control), 20.0 / 4, 1e-9) << "no more tokens may come";
   // Each token of a tree bears its share; a step without drafts bears none.
@@ -250,8 +250,8 @@ TEST(DraftKnowledge, reading_a_prompt_is_spread_over_the_text) {
   EXPECT_LT(known.plans(trees, control, 2)[1].ms - known.plans(trees, control)[1].ms,
             2 * read[1].tokens);
   control.set_overlapped(0);
-  // Texts whose prompts are not read say nothing about the time, which falls until it is measured.
-  for (int text = 0; text < 200; text++) known.text_ended(10, false);
+  // Sequences whose prompts are not read do not measure the time, which falls until a prompt is read.
+  for (int i = 0; i < 200; i++) known.sequence_ended(10, false);
   EXPECT_LT(known.reading_ms(100, 50, control), 0.1);
   known.add_reading(100, 20);
   EXPECT_NEAR(known.reading_ms(100, 50, control), 20.0 / 10, 1e-9);
