@@ -104,10 +104,10 @@ def gates(out):
     answered = sum(s["n"] for s in scores)
     yield "entropy on its own outputs, 0.05 to 0.5 nats a token", f"{entropy:.3f} ({answered} answers)", 0.05 <= entropy <= 0.5
     for task in DRAFTED:
-        judged, drafted, asked = accepted(out, task)
+        of_verified, drafted, asked = accepted(out, task)
         yield (f"draft of depth 4 on {task}: accepted / verified, 0.5 to 0.9",
-               f"{judged:.2f} (of all drafted {drafted:.2f}; {asked} problems)",
-               0.5 <= judged <= 0.9)
+               f"{of_verified:.2f} (of all drafted {drafted:.2f}; {asked} problems)",
+               0.5 <= of_verified <= 0.9)
     by_share = [document(f"{out}/rationale-{share}.json") for share in (0, 25, 50, 75, 100)]
     right = [100 * d["n_correct"] / d["n"] for d in by_share]
     yield ("kb right by share of the rationale (0, 25, 50, 75, 100 %), at least 20 points from none to all",
@@ -178,10 +178,10 @@ def draft(out):
     for task in DRAFTED:
         answered = document(f"{out}/draft-{task}.json")
         steps = sum(answer["steps"] for answer in answered)
-        judged, drafted, asked = accepted(out, task)
+        of_verified, drafted, asked = accepted(out, task)
         tokens = sum(len(answer["tokens"]) for answer in answered)
-        met = "met" if 0.5 <= judged <= 0.9 else "missed"
-        print(f"| {task} | {asked} | {judged:.2f} | {drafted:.2f} | {tokens / steps:.2f} | {met} |")
+        met = "met" if 0.5 <= of_verified <= 0.9 else "missed"
+        print(f"| {task} | {asked} | {of_verified:.2f} | {drafted:.2f} | {tokens / steps:.2f} | {met} |")
 
 
 def main():

@@ -52,14 +52,14 @@ TEST(Stepper, acceptance_rates_have_distinct_names) {
                                "depth_accepted", "pool_ngrams", "pool_keys"})
       EXPECT_FALSE(outcome.counts.contains(no_sum)) << no_sum;
     EXPECT_DOUBLE_EQ(metrics.at("rows_per_step"), metrics.at("rows") / outcome.n_steps);
-    const double judged = static_cast<double>(outcome.n_accepted + outcome.n_rejected);
+    const double verified = static_cast<double>(outcome.n_accepted + outcome.n_rejected);
     EXPECT_EQ(metrics.contains("acceptance_rate"), outcome.n_proposed > 0) << described(job);
-    EXPECT_EQ(metrics.contains("accepted_of_verified"), judged > 0) << described(job);
-    if (judged == 0) continue;
+    EXPECT_EQ(metrics.contains("accepted_of_verified"), verified > 0) << described(job);
+    if (verified == 0) continue;
     const auto accepted = static_cast<double>(outcome.n_accepted);
     EXPECT_DOUBLE_EQ(metrics.at("acceptance_rate"),
                      accepted / static_cast<double>(outcome.n_proposed));
-    EXPECT_DOUBLE_EQ(metrics.at("accepted_of_verified"), accepted / judged);
+    EXPECT_DOUBLE_EQ(metrics.at("accepted_of_verified"), accepted / verified);
     Timeline timeline;
     timeline.apply(RunStarted{.run = 1});
     for (const Event& event : outcome.events) timeline.apply(event);
