@@ -484,6 +484,18 @@ TEST(Schedule, shows_the_runs_that_took_turns_with_the_selected_one) {
   EXPECT_THAT(stand.gui.said(stand.shell), HasSubstr("seed on demo-target, 3 runs"));
 }
 
+TEST(Schedule, recorded_drafts_exclude_the_reading_of_prompts) {
+  constexpr Nanoseconds kMs = 1'000'000;
+  engine::Schedule schedule;
+  schedule.turns = {{.drafts = 0, .queued = 2 * kMs},
+                    {.drafts = 0, .queued = 9 * kMs, .reads_prompt = true},
+                    {.drafts = 0, .queued = 4 * kMs}};
+  EXPECT_DOUBLE_EQ(ui::recorded_draft_ms(schedule), 3);
+  schedule.turns.resize(2);
+  schedule.turns.erase(schedule.turns.begin());
+  EXPECT_DOUBLE_EQ(ui::recorded_draft_ms(schedule), 9) << "no other draft is recorded";
+}
+
 TEST(Schedule, a_run_without_turns_has_no_schedule_of_others) {
   std::vector<engine::Event> events = streams::schedule(3, 3);
   std::vector<engine::Event> plain = streams::one_run("ar");
