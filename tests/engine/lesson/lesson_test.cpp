@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -56,61 +53,6 @@ TEST(Lessons, the_bundled_ones_have_answers) {
     }
     EXPECT_GE(n_questions, 3);
   }
-}
-
-// What the learner has seen of the steps of a recording, card by card.
-class Disclosed {
- public:
-  void show(const Json& view) {
-    if (!view.contains("step")) return;
-    int& last = last_shown_.try_emplace(view["run"].get<int>(), -1).first->second;
-    last = std::max(last, view["step"].get<int>() - (view.value("before", false) ? 1 : 0));
-  }
-  // Adds the values of a text that are results of a step.
-  void quote(const std::string& text, const Json& card) {
-    if (!card.contains("values")) return;
-    for (const auto& [name, query] : card["values"].items())
-      if (text.find("{" + name + "}") != std::string::npos && is_result(query))
-        quoted_.emplace(query["run"].get<int>(), query["step"].get<int>());
-  }
-  bool has(const Json& answer) const {
-    const std::pair step(answer["run"].get<int>(), answer["step"].get<int>());
-    const auto shown = last_shown_.find(step.first);
-    return quoted_.contains(step) || (shown != last_shown_.end() && shown->second >= step.second);
-  }
-  // True for a query whose answer is known when the step has been verified, and not before.
-  static bool is_result(const Json& query) {
-    static const std::set<std::string> kResults{"accepted",      "committed",     "committed_text",
-                                                "kept",          "hits",          "first_rejected",
-                                                "hitting_ngram", "surviving_path"};
-    return kResults.contains(query["query"].get<std::string>());
-  }
-
- private:
-  std::map<int, int> last_shown_;         // the last step shown, by run
-  std::set<std::pair<int, int>> quoted_;  // run, step
-};
-
-TEST(Lessons, no_card_reveals_an_answer_before_its_question) {
-  int n_checked = 0;
-  for (const fs::path& path : bundled()) {
-    const Json lesson = Json::parse(test::read_file(path.string()));
-    Disclosed disclosed;
-    for (const Json& card : lesson["cards"]) {
-      SCOPED_TRACE(testing::Message() << path << ": " << card["title"]);
-      if (card.contains("show")) disclosed.show(card["show"]);
-      disclosed.quote(card["text"], card);
-      if (!card.contains("question")) continue;
-      disclosed.quote(card["question"]["text"], card);
-      if (const Json& answer = card["question"]["answer"]; Disclosed::is_result(answer)) {
-        EXPECT_FALSE(disclosed.has(answer)) << answer;
-        ++n_checked;
-      }
-      disclosed.quote(card["reveal"]["text"], card);
-      if (card["reveal"].contains("show")) disclosed.show(card["reveal"]["show"]);
-    }
-  }
-  EXPECT_GE(n_checked, 10);
 }
 
 // A draft proposes during the step, so a card before the step must not quote its proposals.
