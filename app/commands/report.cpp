@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -140,7 +141,9 @@ double median(std::vector<double> values) {
 }
 
 std::string minutes_and_seconds(double seconds) {
-  return fmt::format("{}:{:02}", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
+  // Also for a negative duration or one that is not a number.
+  const auto whole = seconds > 0 ? static_cast<std::int64_t>(std::min(seconds, 1e12)) : 0;
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
 }  // namespace app

@@ -35,7 +35,7 @@ std::string dumped(const nlohmann::json& document);
 
 /// The median; 0 if there are no values.
 double median(std::vector<double> values);
-/// A duration as minutes and seconds: "12:05".
+/// A duration as minutes and seconds: "12:05"; "0:00" for a negative one.
 std::string minutes_and_seconds(double seconds);
 
 }  // namespace app

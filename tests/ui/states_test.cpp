@@ -55,6 +55,8 @@ TEST(Loading, has_speed_and_remaining_time) {
   begun.apply(read_of("demo-target", 4, 12));
   EXPECT_FALSE(ui::loading_of(begun));
   EXPECT_THAT(ui::status_of(loading(), nullptr, 0, false).text, HasSubstr("0.50 GB/s, 5 s left"));
+  EXPECT_EQ((ui::Loading{.name = "grown", .done = 5, .total = 4, .per_second = 1}.seconds_left()),
+            0);
 }
 
 TEST(Loading, is_shown_with_memory_in_the_text_panel) {

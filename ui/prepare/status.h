@@ -1,6 +1,7 @@
 // The current activity in a few words; it lets the user distinguish a slow engine from a stuck one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,7 +42,9 @@ struct Loading {
   double done = 0, total = 0;  // bytes
   double per_second = 0;       // mean bytes per second so far; 0: not known yet
   /// Returns the remaining time, s; -1 if it is not known yet.
-  double seconds_left() const { return per_second > 0 ? (total - done) / per_second : -1; }
+  double seconds_left() const {
+    return per_second > 0 ? std::max(0.0, total - done) / per_second : -1;
+  }
 };
 /// Returns the model that is being loaded, if any.
 std::optional<Loading> loading_of(const engine::Timeline& timeline);

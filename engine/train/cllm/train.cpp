@@ -1,5 +1,6 @@
 #include "engine/train/cllm/train.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/measure/remaining_time.h"
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
 #include "engine/checkpoint/adapter/lora_adapter.h"
@@ -309,11 +311,14 @@ bool CllmJob::collect(TrajectoryFile& file) {
     progress.kept += text.drop == Drop::None;
     for (const BlockPoints& points : text.trajectory.blocks)
       progress.points += static_cast<std::int64_t>(points.size());
-    progress.done = static_cast<std::int64_t>(file.size());
+    // A file that was begun with more prompts has answers beyond the last one.
+    const auto n_there = static_cast<std::int64_t>(file.size());
+    progress.done = std::min(n_there, n_prompts_);
     const double now = std::chrono::duration<double>(Clock::now() - begun).count();
     stages_.collect_seconds = progress.seconds = earlier + now;
-    progress.seconds_left = now * static_cast<double>(n_prompts_ - progress.done) /
-                            static_cast<double>(std::max<std::int64_t>(1, progress.done - first));
+    progress.seconds_left =
+        remaining_seconds(static_cast<double>(n_there), static_cast<double>(n_prompts_),
+                          static_cast<double>(n_there - first), now);
     if (callbacks_.collecting) callbacks_.collecting(progress);
   };
   collect_trajectories(*model,

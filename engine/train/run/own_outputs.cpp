@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/input_file.h"
+#include "engine/base/measure/remaining_time.h"
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
 #include "engine/data/chat_requests.h"
@@ -136,6 +137,7 @@ class Writer {
   OutputLock lock_;
   std::ofstream file_;
   std::set<std::int64_t> there_;
+  std::int64_t n_planned_ = 0;  // of there_: texts of the plan's prompts
   // n_gone_ counts texts that were skipped because they have no prompt, or one that is not allowed
   std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;
   std::vector<std::unique_ptr<Text>> texts_;
@@ -167,6 +169,8 @@ void Writer::open() {
       refuse_foreign_file(path_, origin.dump());
     for (std::size_t i = 1; i < lines.line.size(); i++)
       there_.insert(from_line(lines.line[i], path_ + ":" + std::to_string(i + 1)).index);
+    n_planned_ = std::ranges::count_if(
+        there_, [this](std::int64_t index) { return index < prompts_.count(); });
     fs::resize_file(path_, lines.n_bytes, unknown);
   }
   file_.open(path_, std::ios::app | std::ios::binary);
@@ -233,11 +237,12 @@ void Writer::end(Text& text) {
   if (!file_) refuse_disk();
   n_tokens_ += std::ssize(sequence.generated());
   there_.insert(text.index);
+  n_planned_++;
 }
 
 bool Writer::run(const std::function<bool(const OutputsProgress&)>& keep_going) {
   const Nanoseconds begun = now_ns();
-  const auto had = static_cast<std::int64_t>(there_.size());
+  const std::int64_t had = n_planned_;
   for (;;) {
     while (static_cast<int>(texts_.size()) < plan_.lanes && begin_next()) {
     }
@@ -251,14 +256,14 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& keep_going) 
     if (!keep_going) continue;
     OutputsProgress progress;
     progress.all = prompts_.count();
-    progress.done = static_cast<std::int64_t>(there_.size()) + n_gone_;
+    progress.done = n_planned_ + n_gone_;
     progress.seconds = static_cast<double>(now_ns() - begun) * 1e-9;
     progress.tokens = n_tokens_;
     progress.tokens_per_second = static_cast<double>(n_tokens_) / progress.seconds;
-    const auto by_now = static_cast<double>(progress.done - had);
-    if (by_now > 0)
-      progress.seconds_left =
-          static_cast<double>(progress.all - progress.done) * progress.seconds / by_now;
+    // Skipped prompts take no time.
+    progress.seconds_left =
+        remaining_seconds(static_cast<double>(progress.done), static_cast<double>(progress.all),
+                          static_cast<double>(n_planned_ - had), progress.seconds);
     if (!keep_going(progress)) return texts_.empty() && next_ >= prompts_.count();
   }
 }

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/measure/remaining_time.h"
 #include "engine/base/types.h"
 #include "engine/train/core/training_log.h"
 #include "engine/train/run/run_parts.h"
@@ -157,12 +158,12 @@ void TrainingLoop::complete(TrainProgress& progress, double took) {
 }
 
 double TrainingLoop::seconds_left(double recent_seconds, double recent_tokens) const {
-  const auto to_go = [](std::int64_t end, std::int64_t now) {
-    return static_cast<double>(std::max<std::int64_t>(0, end - now));
-  };
-  if (settings_.tokens > 0) return to_go(settings_.tokens, tokens) * recent_seconds / recent_tokens;
+  if (settings_.tokens > 0)
+    return remaining_seconds(static_cast<double>(tokens), static_cast<double>(settings_.tokens),
+                             recent_tokens, recent_seconds);
   if (settings_.steps > 0)
-    return to_go(settings_.steps, step) * recent_seconds / static_cast<double>(speed_.size());
+    return remaining_seconds(static_cast<double>(step), static_cast<double>(settings_.steps),
+                             static_cast<double>(speed_.size()), recent_seconds);
   return std::max(0.0, settings_.minutes * 60 - seconds);
 }
 

@@ -108,6 +108,37 @@ TEST_F(OwnOutputs, stopped_run_keeps_finished_texts_and_resumes) {
   EXPECT_TRUE(same(written(p, "texts.jsonl"), written(p, "at once.jsonl")));
 }
 
+// A larger plan that was stopped has texts of later prompts, and lacks some of earlier ones.
+TEST_F(OwnOutputs, progress_counts_only_the_texts_of_the_plan) {
+  const OutputsPlan larger = plan(8);
+  written(larger, "texts.jsonl");
+  std::istringstream whole(bytes_of(path("texts.jsonl")));
+  std::ofstream gaps(path("gaps.jsonl"), std::ios::binary);
+  int n_kept = 0;
+  for (std::string line; std::getline(whole, line);) {
+    const bool is_early = line.find("{\"index\":0,") == 0 || line.find("{\"index\":1,") == 0 ||
+                          line.find("{\"index\":2,") == 0;
+    if (is_early) continue;
+    gaps << line << "\n";
+    ++n_kept;
+  }
+  gaps.close();
+  ASSERT_EQ(n_kept, 1 + 5) << "the first line and the texts 3 to 7";
+  const OutputsPlan smaller = plan(6);
+  OutputsProgress last;
+  EXPECT_TRUE(write_own_outputs(target(), smaller, path("gaps.jsonl"), "",
+                                [&](const OutputsProgress& progress) {
+                                  EXPECT_LE(progress.done, progress.all);
+                                  EXPECT_GE(progress.seconds_left, 0);
+                                  last = progress;
+                                  return true;
+                                }));
+  EXPECT_EQ(last.all, 6);
+  EXPECT_EQ(last.done, 6);
+  EXPECT_TRUE(same(read_own_outputs(path("gaps.jsonl"), smaller, nullptr),
+                   read_own_outputs(path("texts.jsonl"), smaller, nullptr)));
+}
+
 TEST_F(OwnOutputs, refuses_files_of_another_target_or_plan) {
   written(plan(2), "texts.jsonl");
   EXPECT_THAT(refusal(target("4567"), plan(2), "texts.jsonl"),
