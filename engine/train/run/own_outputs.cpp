@@ -14,6 +14,7 @@
 #include "engine/base/input_file.h"
 #include "engine/base/measure/remaining_time.h"
 #include "engine/base/output_file.h"
+#include "engine/base/text.h"
 #include "engine/base/types.h"
 #include "engine/data/chat_requests.h"
 #include "engine/decode/step/stepper.h"
@@ -116,6 +117,8 @@ class Writer {
 
   const OutputPrompts& prompts() const { return prompts_; }
   void open();
+  /// Number of texts in the file, also of prompts beyond the plan's count.
+  std::int64_t n_texts() const { return std::ssize(there_); }
   bool run(const std::function<bool(const OutputsProgress&)>& keep_going);
 
  private:
@@ -283,6 +286,12 @@ bool write_own_outputs(const NamedTarget& target,
   Writer writer(target, plan, path, data);
   writer.open();
   if (notice && plan.chat) notice(writer.prompts().summary());
+  if (const std::int64_t wanted = writer.prompts().count(); writer.n_texts() >= wanted) {
+    if (notice)
+      notice(fmt::format("{}: already has {}, enough for the {} of the recipe; none is written",
+                         path, counted(writer.n_texts(), "text"), wanted));
+    return true;
+  }
   return writer.run(keep_going);
 }
 

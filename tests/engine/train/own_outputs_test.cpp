@@ -139,6 +139,24 @@ TEST_F(OwnOutputs, progress_counts_only_the_texts_of_the_plan) {
                    read_own_outputs(path("texts.jsonl"), smaller, nullptr)));
 }
 
+TEST_F(OwnOutputs, a_file_with_enough_texts_is_kept_and_noted) {
+  written(plan(5), "texts.jsonl");
+  const std::string before = bytes_of(path("texts.jsonl"));
+  std::vector<std::string> notices;
+  const auto notice = [&](const std::string& text) { notices.push_back(text); };
+  bool stepped = false;
+  const auto step = [&](const OutputsProgress&) { return stepped = true; };
+  EXPECT_TRUE(write_own_outputs(target(), plan(3), path("texts.jsonl"), "", step, notice));
+  EXPECT_FALSE(stepped);
+  EXPECT_EQ(bytes_of(path("texts.jsonl")), before);
+  EXPECT_THAT(notices, testing::ElementsAre(path("texts.jsonl") +
+                                            ": already has 5 texts, enough for the 3 of the "
+                                            "recipe; none is written"));
+  EXPECT_TRUE(write_own_outputs(target(), plan(6), path("texts.jsonl"), "", step, notice));
+  EXPECT_TRUE(stepped);
+  EXPECT_EQ(notices.size(), 1u);
+}
+
 TEST_F(OwnOutputs, refuses_files_of_another_target_or_plan) {
   written(plan(2), "texts.jsonl");
   EXPECT_THAT(refusal(target("4567"), plan(2), "texts.jsonl"),
