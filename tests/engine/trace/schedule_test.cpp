@@ -101,7 +101,8 @@ TEST(TraceSchedule, lanes_show_work_and_waits) {
 TEST(TraceSchedule, the_draft_that_reads_the_prompt_is_marked) {
   const auto marked = [](const Timeline& timeline) {
     std::vector<std::string> drafts;
-    for (const TraceItem& item : schedule_lanes(timeline.runs())[1].items)
+    const auto lanes = schedule_lanes(timeline.runs());
+    for (const TraceItem& item : lanes[1].items)
       if (item.args.find("reads_prompt") != std::string::npos) drafts.push_back(item.args);
     return drafts;
   };
