@@ -119,7 +119,7 @@ TEST(Pool, a_step_without_candidates_has_a_reason_and_the_last_hit) {
   run.started.run = 1;
   const auto add = [&run](engine::StepRecord step, std::vector<PoolNgram> added) {
     step.begun.step = static_cast<engine::StepId>(run.steps.size());
-    step.complete = step.has_verified = true;
+    step.complete = step.has_drafted = step.has_verified = true;
     if (!step.pool) step.pool.emplace();
     step.pool->step = step.begun.step;
     step.pool->added = std::move(added);
