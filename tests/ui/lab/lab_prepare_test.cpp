@@ -272,7 +272,7 @@ TEST(LabCost, parts_sum_to_the_time_of_a_step) {
     ms.push_back(part.ms);
     names.push_back(part.name);
   }
-  EXPECT_THAT(names, ElementsAre("expected tokens alone", "proposals", "rows of accepted tokens",
+  EXPECT_THAT(names, ElementsAre("expected tokens alone", "drafts", "rows of accepted tokens",
                                  "rows without accepted tokens", "verification, commit"));
   // Of two further rows in a step one is accepted, so half of their 2 ms has no accepted token.
   EXPECT_THAT(ms, ElementsAre(0, 4, 1, 1, 1));
