@@ -58,15 +58,21 @@ std::vector<Phase> readings_of(const EventList& events) {
   return readings;
 }
 
+/// Decodes the rest of the text. Returns the events of its steps.
+EventList finish(ToyModel& model, Lane& lane) {
+  EventList events;
+  Stepper stepper(model, &events);
+  Lane* const one = &lane;
+  while (!lane.sequence.finished()) stepper.step(std::span(&one, 1));
+  return events;
+}
+
 TEST(DraftPrompt, is_not_read_for_a_text_without_drafts) {
   ToyModel model(kShape);
   for (const char* decoder : kDecoders) {
     ToyModel draft(draft_of(kShape));
     Lane lane = lane_with(model, draft, decoder, {}, std::vector<std::int32_t>(30));
-    EventList events;
-    Stepper stepper(model, &events);
-    Lane* const one = &lane;
-    while (!lane.sequence.finished()) stepper.step(std::span(&one, 1));
+    const EventList events = finish(model, lane);
     EXPECT_EQ(lane.n_steps, 30);
     EXPECT_EQ(draft.n_forwards, 0) << decoder;
     EXPECT_TRUE(readings_of(events).empty());
@@ -122,10 +128,7 @@ TEST(DraftPrompt, its_time_is_not_a_part_of_the_step) {
   for (const char* decoder : kDecoders) {
     SlowReader draft(draft_of(kShape));
     Lane lane = lane_with(model, draft, decoder, {}, drafts_late());
-    EventList events;
-    Stepper stepper(model, &events);
-    Lane* const one = &lane;
-    while (!lane.sequence.finished()) stepper.step(std::span(&one, 1));
+    const EventList events = finish(model, lane);
     EXPECT_GE(lane.draft_prefill_ns, reading) << decoder;
     EXPECT_LT(lane.compute_ns, reading) << decoder;
     EXPECT_LT(lane.times.propose, reading) << decoder;
