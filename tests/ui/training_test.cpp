@@ -17,6 +17,7 @@
 #include "engine/event/recording/training_report.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
+#include "tests/ui/support/inks.h"
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/training_folder.h"
 #include "ui/panels/live/probe_trajectory.h"
@@ -163,6 +164,28 @@ TEST(Training, chart_survives_extreme_values) {
           EXPECT_FALSE(is_cut_sideways(glyph));
         }
     }
+  }
+}
+
+TEST(Training, markers_at_the_border_are_whole) {
+  DrawnWindow window;
+  window.said();
+  // Six curves, one for each marker; a horizontal line itself does not reach beyond the border.
+  std::vector<Curve> curves;
+  for (int c = 0; c < 6; ++c)
+    curves.push_back(curve_of(4, [c](int) { return static_cast<double>(c + 1); }));
+  ui::ChartAxis axis;
+  for (int frame = 0; frame < 3; ++frame)
+    window.gui.said([&] {
+      ImGui::SetNextWindowSize({400, 400});
+      ImGui::Begin("chart");
+      ui::draw_chart("c", curves, axis, {.x_name = "steps", .dots = true}, {380, 250});
+      ImGui::End();
+    });
+  for (int c = 0; c < 6; ++c) {
+    const auto found = inks::drawn("chart", ui::colour(ui::curve_ink(ui::theme(), c)));
+    EXPECT_GT(found.n, 4 * 3) << "curve " << c;
+    EXPECT_EQ(found.n_cut, 0) << "curve " << c;
   }
 }
 

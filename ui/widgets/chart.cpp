@@ -13,6 +13,7 @@
 #include "ui/prepare/time/curves.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/fonts.h"
+#include "ui/widgets/marker.h"
 
 namespace ui {
 namespace {
@@ -144,11 +145,10 @@ void plot_curve(const Curve& curve,
   const int columns = std::max(1, static_cast<int>(ImPlot::GetPlotSize().x));
   const std::vector<ChartPoint> points = thinned(curve, axis.min, axis.max, columns, look.log);
   const std::string name = entry(curve, index, x_of_values(axis, look));
+  const Rgb rgb = look.ink.value_or(curve_ink(theme(), static_cast<int>(index)));
   ImPlotSpec spec;
-  spec.LineColor = spec.FillColor = spec.MarkerFillColor = spec.MarkerLineColor =
-      ink(look.ink.value_or(curve_ink(theme(), static_cast<int>(index))));
+  spec.LineColor = spec.FillColor = ink(rgb);
   spec.LineWeight = px(kLineWidth);
-  spec.MarkerSize = px(kMarkerRadius);
   spec.Stride = sizeof(ChartPoint);
   const ChartPoint* first = points.data();
   const int n = static_cast<int>(points.size());
@@ -159,8 +159,7 @@ void plot_curve(const Curve& curve,
   const int every = look.dots ? 1 : std::max(1, n * kMarkerEvery / std::max(columns, kMarkerEvery));
   const int begin = look.dots ? 0 : static_cast<int>(index) * every / kCurveInks;
   if (begin >= n) return;
-  spec.Marker = kMarkers[index % kMarkers.size()].shape;
-  spec.Flags = ImPlotScatterFlags_NoClip;
+  set_whole_marker(spec, kMarkers[index % kMarkers.size()].shape, px(kMarkerRadius), ink(rgb));
   spec.Stride = static_cast<int>(sizeof(ChartPoint)) * every;
   ImPlot::PlotScatter(name.c_str(), &first[begin].x, &first[begin].y,
                       (n - begin + every - 1) / every, spec);

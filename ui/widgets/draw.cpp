@@ -14,6 +14,7 @@
 #include "ui/prepare/time/curves.h"
 #include "ui/widgets/area.h"
 #include "ui/widgets/fonts.h"
+#include "ui/widgets/marker.h"
 
 namespace ui {
 namespace {
@@ -391,14 +392,13 @@ void sparkline(
     ImPlot::SetupAxes(nullptr, nullptr, kBare, kBare);
     ImPlot::SetupAxesLimits(0, last, low - margin, high + margin, ImPlotCond_Always);
     ImPlotSpec spec;
-    spec.LineColor = spec.MarkerFillColor = spec.MarkerLineColor = vec(rgb);
+    spec.LineColor = vec(rgb);
     spec.LineWeight = px(1.5f);
     ImPlot::PlotLine("##values", values.data(), last + 1, 1, 0, spec);
     if (ImGui::IsWindowHovered() &&
         ImGui::IsMouseHoveringRect(at, {at.x + size.x, at.y + size.y})) {
       const int i = std::clamp(static_cast<int>(std::lround(ImPlot::GetPlotMousePos().x)), 0, last);
-      spec.Marker = ImPlotMarker_Circle;
-      spec.MarkerSize = px(3.5f);
+      set_whole_marker(spec, ImPlotMarker_Circle, px(3.5f), vec(rgb));
       ImPlot::PlotScatter("##hovered", &values[static_cast<std::size_t>(i)], 1, 1, i, spec);
       const std::string value = value_in_words(values[static_cast<std::size_t>(i)]);
       tooltip(i == last ? value + ", the newest"

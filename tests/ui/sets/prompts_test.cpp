@@ -11,14 +11,17 @@
 #include "engine/event/timeline/timeline.h"
 #include "tests/support/files.h"
 #include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/inks.h"
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/set_stream.h"
 #include "tests/ui/support/training_folder.h"
 #include "ui/files/prompt_file.h"
 #include "ui/files/setup_form.h"
+#include "ui/panels/results/prompt_scatter.h"
 #include "ui/panels/results/prompts.h"
 #include "ui/prepare/sets/prompt_results.h"
 #include "ui/prepare/use_again.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
@@ -129,6 +132,24 @@ TEST(Prompts, the_panel_appears_with_a_set_of_prompts) {
               AllOf(HasSubstr("Prompts"), HasSubstr("vs AR"), HasSubstr("prompt 3 of 3")));
   window.shell.state<PromptsView>().show = PromptsView::Show::Tasks;
   EXPECT_THAT(window.said(), AllOf(HasSubstr("even, 2"), HasSubstr("2 of 2")));
+}
+
+TEST(Prompts, points_at_the_border_of_the_scatter_are_whole) {
+  std::vector<PromptResult> rows{result(0, 1, 2), result(1, 1, 3)};
+  rows[0].accepted = 0, rows[0].proposed = 5;
+  rows[1].accepted = 5, rows[1].proposed = 5;
+  DrawnWindow window;
+  window.said();
+  for (int frame = 0; frame < 3; ++frame)
+    window.gui.said([&] {
+      ImGui::SetNextWindowSize({400, 400});
+      ImGui::Begin("points");
+      draw_scatter(rows, 0);
+      ImGui::End();
+    });
+  const auto found = inks::drawn("points", colour(curve_ink(theme(), 1)));
+  EXPECT_GE(found.n, 2 * 6) << "two squares of two triangles";
+  EXPECT_EQ(found.n_cut, 0);
 }
 
 // Returns a catalog whose prompt files have three prompts.

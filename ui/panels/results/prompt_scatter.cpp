@@ -9,6 +9,7 @@
 
 #include "ui/prepare/status.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/marker.h"
 
 namespace ui {
 namespace {
@@ -53,10 +54,9 @@ void draw_points(const std::vector<ScatterLane>& lanes) {
   for (const ScatterLane& lane : lanes) {
     ImPlotSpec spec;
     const Marker& marker = kMarkers[static_cast<std::size_t>(lane.lane) % kMarkers.size()];
-    spec.Marker = marker.shape;
-    spec.MarkerSize = px(4.5f);
-    spec.LineColor = spec.MarkerFillColor = spec.MarkerLineColor = ink_of(lane.lane);
+    spec.LineColor = ink_of(lane.lane);
     spec.LineWeight = px(1.5f);
+    set_whole_marker(spec, marker.shape, px(4.5f), ink_of(lane.lane));
     const std::string name = fmt::format("{} {}: {}", static_cast<char>('A' + lane.lane % 26),
                                          short_name(lane.decoder), marker.name);
     ImPlot::PlotScatter(name.c_str(), lane.acceptance_percent.data(), lane.speedup.data(),
