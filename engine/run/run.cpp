@@ -210,10 +210,11 @@ Lane make_lane(const RunModels& models,
                const RunRequest& request,
                RunId run,
                const Sequence* shared,
-               const std::function<bool(int, int)>& progress) {
+               const std::function<bool(int, int)>& progress,
+               PromptCaches* draft_prompts) {
   prepare_costs(models, request);
   const ParsedOptions options = parse_options(request.decoder, request.options);
-  DecoderContext context = context_for(models, request, nullptr);
+  DecoderContext context = context_for(models, request, draft_prompts);
   if (options->shares_over_mpi()) context.n_processes = mpi_exchange().n_ranks();
   std::unique_ptr<Decoder> decoder = make_decoder(*options, context);
   SharedModel ranks = ranks_for(models, request, options, context);

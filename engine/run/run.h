@@ -136,12 +136,14 @@ void prepare_costs(const RunModels& models, const RunRequest& request);
 /// @param shared    a prefilled sequence with the same prompt, which is forked instead of a
 ///                  prefill; or null
 /// @param progress  as of prefill()
+/// @param draft_prompts  as `prompts` of lane_over()
 /// @throws Error(Usage)  if the decoder refuses these settings or lacks its draft model or heads
 Lane make_lane(const RunModels& models,
                const RunRequest& request,
                RunId run,
                const Sequence* shared,
-               const std::function<bool(int, int)>& progress = {});
+               const std::function<bool(int, int)>& progress = {},
+               PromptCaches* draft_prompts = nullptr);
 /// Makes a lane over a prefilled prompt. The caller calls lane.decoder->begin().
 /// @param prompts  prompts that the draft model has read, or null
 /// @throws Error(Usage)  as make_lane

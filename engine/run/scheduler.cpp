@@ -21,9 +21,11 @@ class Batch {
         std::span<const CompletionRequest> requests,
         const SchedulerWatch& watch,
         PromptCaches& prompts,
+        PromptCaches* draft_prompts,
         ScheduleTotals& totals)
       : models_(models),
         prompts_(prompts),
+        draft_prompts_(draft_prompts),
         totals_(totals),
         loaded_(models.target),
         requests_(requests),
@@ -65,7 +67,7 @@ class Batch {
     const auto make = [&](RunId run) {
       const Sequence prompt =
           read_prompt(prompts_, models_, requests_[index], [this](int, int) { return !stopped(); });
-      return make_lane(models_, request, run, &prompt);
+      return make_lane(models_, request, run, &prompt, {}, draft_prompts_);
     };
     if (auto job = begin_job(requests_, index, models_, watch_.first_run, watch_.events, make))
       jobs_.push_back(std::move(job));
@@ -105,6 +107,7 @@ class Batch {
 
   RunModels models_;
   PromptCaches& prompts_;
+  PromptCaches* draft_prompts_;  // or null
   ScheduleTotals& totals_;
   LoadedModel& loaded_;  // the target
   std::span<const CompletionRequest> requests_;
@@ -173,13 +176,15 @@ BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)
     : models_(models), n_at_once_(n_at_once), prompts_(*models.target.model) {
   ensure(n_at_once > 0, "a batch must have at least one request");
   if (!models_.texts) models_.texts = std::make_shared<EarlierTexts>();
+  if (models_.draft) draft_prompts_.emplace(*models_.draft->model);
 }
 
 std::vector<Completion> BatchScheduler::run(std::span<const CompletionRequest> requests,
                                             const SchedulerWatch& watch) {
   const Nanoseconds begun = now_ns();
-  auto done =
-      Batch(models_, requests, watch, prompts_, totals_).run(static_cast<std::size_t>(n_at_once_));
+  PromptCaches* const draft_prompts = draft_prompts_ ? &*draft_prompts_ : nullptr;
+  auto done = Batch(models_, requests, watch, prompts_, draft_prompts, totals_)
+                  .run(static_cast<std::size_t>(n_at_once_));
   totals_.wall += now_ns() - begun;
   return done;
 }

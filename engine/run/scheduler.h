@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,6 +61,7 @@ class BatchScheduler : public Scheduler {
   RunModels models_;  // owned by the store, as long as this is used
   int n_at_once_;
   PromptCaches prompts_;
+  std::optional<PromptCaches> draft_prompts_;  // if there is a draft model
   ScheduleTotals totals_;
 };
 

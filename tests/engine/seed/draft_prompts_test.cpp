@@ -1,4 +1,4 @@
-// SEED's drafters read a prompt when its text first drafts, on the thread that drafts.
+// Draft models read a prompt when its text first drafts, SEED's on the thread that drafts.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -137,6 +137,24 @@ TEST(DraftPrompts, are_not_read_if_no_text_drafts) {
     // The scheduler would keep the last prompt that its draft model has read.
     EXPECT_EQ(models.draft->model->cache_bytes(), 0) << n_drafters;
   }
+}
+
+// With a scheduler of whole steps the draft model shares the beginning of a prompt with the last one.
+TEST(DraftPrompts, are_shared_by_the_texts_of_a_batch) {
+  const RunModels models = bundled();
+  std::vector<CompletionRequest> requests{request(0, 1), request(0, 2), request(3, 1)};
+  const auto plain = BatchScheduler(models, 1).run(without_drafts(requests), {});
+  for (CompletionRequest& one : requests) one.run.decoder = "speculative";
+  EXPECT_EQ(models.draft->model->cache_bytes(), 0);
+  for (const int n_at_once : {1, 2}) {
+    BatchScheduler scheduler(models, n_at_once);
+    const auto found = scheduler.run(requests, {});
+    ASSERT_EQ(found.size(), requests.size());
+    for (std::size_t i = 0; i < requests.size(); i++)
+      EXPECT_EQ(found[i].result.tokens, plain[i].result.tokens) << i;
+    EXPECT_GT(models.draft->model->cache_bytes(), 0) << "of the last prompt";
+  }
+  EXPECT_EQ(models.draft->model->cache_bytes(), 0);
 }
 
 }  // namespace
