@@ -141,7 +141,7 @@ double median(std::vector<double> values) {
 }
 
 std::string minutes_and_seconds(double seconds) {
-  // Also for a negative duration or one that is not a number.
+  // A negative duration, or one that is not a number, becomes 0:00.
   const auto whole = seconds > 0 ? static_cast<std::int64_t>(std::min(seconds, 1e12)) : 0;
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }

@@ -73,8 +73,8 @@ class Decoder {
   /// Number of prompt tokens that a draft model must read before the next propose(), if that is the
   /// first one that drafts; else 0.
   virtual int n_unread(const Sequence& /*prefix*/) const { return 0; }
-  /// Reads these tokens. propose() reads them itself if the caller does not call this function, which
-  /// keeps the time of reading out of the step's time.
+  /// Reads these tokens before the step, so that the step's time does not contain their reading. If
+  /// the caller does not call this function, propose() reads them.
   virtual void read_prompt(const Sequence& /*prefix*/) {}
   /// Outputs of the target's forward that verify() needs besides the picks.
   virtual Wants wants() const { return {}; }

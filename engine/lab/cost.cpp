@@ -114,7 +114,8 @@ SpeedAccount speed_account(const Timeline& timeline,
   const double rows = own.forward - plain.forward, extra = own.rows - 1;
   const double accepted =
       acceptance.n_steps > 0 ? double(acceptance.accepted) / acceptance.n_steps : 0;
-  // Differs from the waste (rows without a committed token): the bonus token belongs to the row of a plain step.
+  // Not the waste (rows without a committed token): here the bonus token belongs to the row of a
+  // plain step, not to one of the extra rows.
   const double unaccepted = extra > 0 ? std::clamp(1 - accepted / extra, 0.0, 1.0) : 0;
   const auto part = [&](const char* name, double time) {
     account.step_ms += time;

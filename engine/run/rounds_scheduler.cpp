@@ -116,7 +116,8 @@ class JobRounds final : public RoundsWork {
                               read_prompt(call_.prompts, call_.models, request,
                                           [this](int, int) { return !stopped(); }),
                               &drafting(branch).prompts);
-        lane.decoder->begin(lane.sequence);  // runs no model: drafters may be working
+        // Safe while drafters work, because begin() runs no model.
+        lane.decoder->begin(lane.sequence);
         return lane;
       };
       auto job =

@@ -265,7 +265,7 @@ class Shell {
   void draw_screen_choice();
   void draw_run_controls(Context& context);
   void draw_model_chip(Context& context);
-  // What the top bar says about the selected run or race.
+  // The state of the selected run or race, for the top bar.
   struct BarState {
     Status status;
     std::vector<std::string> forms;  // of the status, longest first

@@ -1,4 +1,4 @@
-// The remaining time of a long work, for reports of progress.
+// The remaining time of a long task, for reports of progress.
 #pragma once
 
 #include <algorithm>

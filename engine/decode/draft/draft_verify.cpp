@@ -145,7 +145,7 @@ void DraftVerifyDecoder::choose_tree(const Sequence& prefix) {
   if (!drafter_.has_read())
     reading_ms = known_->reading_ms(static_cast<int>(prefix.prompt().size()) - 1,
                                     n_more(prefix) + 1, *control_);
-  // The time of a step, which is reported and learned from, does not contain the reading.
+  // The choice includes the time of reading. The reported plan of the step does not.
   SizeChoice choice =
       known_->choose(reading_ms > 0 ? known_->plans(*trees_, *control_, reading_ms) : plans);
   choice.index = control_.decide(choice.index, plans.size());

@@ -3,8 +3,8 @@
 //           nodes, at any depth
 //   time    the target's step by its rows plus a forward of the draft for each level; if both models
 //           work at the same time (SEED), about the longer of the two (StepControl::round_ms)
-//   prompt  as long as the draft has not read a sequence's prompt, every token of a tree also costs the
-//           expected time of reading / the expected tokens of the sequence
+//   prompt  until the draft has read a sequence's prompt, every expected token of a tree also costs
+//           the expected time of reading / the expected tokens of the sequence
 // No tree is a choice too. With exact-match verification the choice changes no token. Under rejection
 // sampling it depends only on earlier steps.
 #pragma once
@@ -48,7 +48,7 @@ class DraftKnowledge final : public Learned {
   /// Counts a prompt that the draft read.
   void add_reading(int n_prompt, double ms);
   /// Counts a finished sequence. If the draft never read its prompt, the expected time of reading
-  /// becomes shorter: without new measurements it returns to 0, and a prompt is read and timed again.
+  /// decays towards 0, so that a later prompt is read and timed again.
   void sequence_ended(int n_tokens, bool has_read);
   /// Counts the verification of a node on the accepted path.
   /// @param n_children  its candidates, likeliest first
@@ -68,7 +68,7 @@ class DraftKnowledge final : public Learned {
   StageCosts forwards_;      // of the draft model, by rows
   // with forgetting: prompts that the draft read, and finished sequences
   double prompts_ms_ = 0, prompt_tokens_ = 0, n_sequences_ = 0, sequence_tokens_ = 0;
-  double trust_ = 1;  // in prompts_ms_; falls with every sequence whose prompt is not read
+  double trust_ = 1;  // factor of prompts_ms_; falls with every sequence whose prompt is not read
   SizeChooser chooser_;
 };
 

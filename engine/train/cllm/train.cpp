@@ -311,7 +311,7 @@ bool CllmJob::collect(TrajectoryFile& file) {
     progress.kept += text.drop == Drop::None;
     for (const BlockPoints& points : text.trajectory.blocks)
       progress.points += static_cast<std::int64_t>(points.size());
-    // A file that was begun with more prompts has answers beyond the last one.
+    // A file from a recipe with more prompts also has answers to prompts after the last one.
     const auto n_there = static_cast<std::int64_t>(file.size());
     progress.done = std::min(n_there, n_prompts_);
     const double now = std::chrono::duration<double>(Clock::now() - begun).count();

@@ -117,7 +117,7 @@ class Writer {
 
   const OutputPrompts& prompts() const { return prompts_; }
   void open();
-  /// Number of texts in the file, also of prompts beyond the plan's count.
+  /// Number of texts in the file, including those of prompts after the plan's last one.
   std::int64_t n_texts() const { return std::ssize(there_); }
   bool run(const std::function<bool(const OutputsProgress&)>& keep_going);
 
@@ -288,8 +288,8 @@ bool write_own_outputs(const NamedTarget& target,
   if (notice && plan.chat) notice(writer.prompts().summary());
   if (const std::int64_t wanted = writer.prompts().count(); writer.n_texts() >= wanted) {
     if (notice)
-      notice(fmt::format("{}: already has {}, enough for the {} of the recipe; none is written",
-                         path, counted(writer.n_texts(), "text"), wanted));
+      notice(fmt::format("{}: already has {}, and the recipe needs {}; nothing is written", path,
+                         counted(writer.n_texts(), "text"), wanted));
     return true;
   }
   return writer.run(keep_going);

@@ -1,5 +1,5 @@
-// How much the window slows decoding: runs of the engine while 60, 30 and 2 frames a second are drawn without a renderer, and while none are.
-// Prints the medians (docs/window.md); what the test checks is the processor time of the window's thread, which other load cannot raise much.
+// Measures how much the window slows decoding: runs of the engine while 60, 30 and 2 frames a second are drawn without a renderer, and while none
+// are. Prints the medians (docs/window.md). Checks only the processor time of the window's thread, because other load hardly changes it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

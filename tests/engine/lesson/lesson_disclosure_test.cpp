@@ -45,7 +45,7 @@ const std::map<std::string, std::set<std::string>> kOfPanel{
     {"schedule", {"target_busy", "branches"}},
     {"what_if", {"best_depth", "slower_from_depth", "faster", "speedup"}}};
 
-// What the learner has seen of a recording, card by card.
+// The parts of a recording that the cards so far have shown.
 class Disclosed {
  public:
   explicit Disclosed(const Timeline& recording) : recording_(recording) {}

@@ -1,4 +1,4 @@
-// Draft models read a prompt when its text first drafts, SEED's on the thread that drafts.
+// Draft models read a prompt just before the first step that drafts; SEED's on the thread that drafts.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -49,7 +49,7 @@ std::vector<CompletionRequest> without_drafts(std::vector<CompletionRequest> req
   return requests;
 }
 
-/// The readings of a run by the draft model, and the steps that drafted, in the order of its events.
+/// How often the draft model read a run's prompt, and the steps that drafted, from its events.
 struct Seen {
   int n_begun = 0, n_ended = 0;  // readings
   int first_read = -1;           // the step before which it was read
@@ -81,7 +81,7 @@ std::map<RunId, Seen> seen_in(const EventList& events) {
   return all;
 }
 
-TEST(DraftPrompts, are_read_when_a_text_first_drafts) {
+TEST(DraftPrompts, are_read_before_the_first_draft) {
   std::vector<CompletionRequest> requests;
   const int first[] = {-1, 3, 0, -1, 5, 0, 2};
   for (const int step : first) requests.push_back(request(step, requests.size() + 1));
@@ -121,7 +121,7 @@ TEST(DraftPrompts, are_read_when_a_text_first_drafts) {
   }
 }
 
-TEST(DraftPrompts, are_not_read_if_no_text_drafts) {
+TEST(DraftPrompts, are_not_read_without_drafts) {
   const RunModels models = bundled();
   std::vector<CompletionRequest> requests;
   for (int i = 0; i < 4; i++) requests.push_back(request(-1, 1 + static_cast<std::uint64_t>(i)));
@@ -140,7 +140,7 @@ TEST(DraftPrompts, are_not_read_if_no_text_drafts) {
 }
 
 // With a scheduler of whole steps the draft model shares the beginning of a prompt with the last one.
-TEST(DraftPrompts, are_shared_by_the_texts_of_a_batch) {
+TEST(DraftPrompts, are_shared_by_the_sequences_of_a_batch) {
   const RunModels models = bundled();
   std::vector<CompletionRequest> requests{request(0, 1), request(0, 2), request(3, 1)};
   const auto plain = BatchScheduler(models, 1).run(without_drafts(requests), {});

@@ -150,8 +150,8 @@ TEST_F(OwnOutputs, a_file_with_enough_texts_is_kept_and_noted) {
   EXPECT_FALSE(stepped);
   EXPECT_EQ(bytes_of(path("texts.jsonl")), before);
   EXPECT_THAT(notices, testing::ElementsAre(path("texts.jsonl") +
-                                            ": already has 5 texts, enough for the 3 of the "
-                                            "recipe; none is written"));
+                                            ": already has 5 texts, and the recipe needs 3; "
+                                            "nothing is written"));
   EXPECT_TRUE(write_own_outputs(target(), plan(6), path("texts.jsonl"), "", step, notice));
   EXPECT_TRUE(stepped);
   EXPECT_EQ(notices.size(), 1u);

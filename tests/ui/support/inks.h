@@ -8,7 +8,7 @@
 
 namespace inks {
 
-/// How many corners of triangles of a colour a window drew, and how many of them lie outside their clip rectangle.
+/// The number of corners of triangles of a colour that a window drew, and the number of these outside their clip rectangle.
 struct Drawn {
   int n = 0, n_cut = 0;
 };

@@ -1,4 +1,4 @@
-// A window of a size, with a race or a run whose model has a long name.
+// A window of a given size, with a race or a run whose model has a long name.
 #pragma once
 
 #include <ostream>

@@ -25,7 +25,7 @@ namespace {
 constexpr float kLaneHeight = 27, kCounterHeight = 25, kCollapsedHeight = 10;
 // Rows shrink at most to this share of their height, because a slice needs room for its text.
 constexpr float kClosest = 0.8f;
-// The words at the end of a run.
+// Words at the end of a run.
 constexpr const char *kDone = "done", *kStopped = "stopped";
 
 struct CountersOfRuns : PanelState {

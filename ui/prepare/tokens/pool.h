@@ -74,7 +74,7 @@ struct PoolState {
 /// Updates the pool to `n_steps` steps of the run.
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps);
 
-/// What the pool did at a step that verified no n-gram.
+/// The pool at a step that verified no n-gram.
 struct PoolWithoutCandidates {
   std::string why;                       // a sentence: why the step verified none
   std::vector<engine::PoolNgram> added;  // n-grams that the step added

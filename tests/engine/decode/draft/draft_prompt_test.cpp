@@ -1,5 +1,5 @@
-// A draft model reads a prompt when the text first drafts. Its drafts are those of a draft model that
-// has read the prompt at the beginning.
+// A draft model reads a prompt just before the first step of the sequence that drafts. Its drafts equal
+// those of a draft model that read the prompt at the beginning.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -20,7 +20,7 @@ namespace {
 constexpr ToyShape kShape{.vocab = 12, .context = 2, .seed = 3};
 const std::vector<TokenId> kPrompt{1, 2, 3, 1, 2, 7, 5};
 constexpr const char* kDecoders[] = {"speculative", "mcsd", "seed"};
-constexpr int kFirst = 4;  // the first step that drafts in texts that draft late
+constexpr int kFirst = 4;  // the first step that drafts, by drafts_late()
 
 /// A prefilled lane whose steps draft the trees with these indices (gamma=auto, k_config=auto).
 Lane lane_with(LanguageModel& model,
@@ -58,7 +58,7 @@ std::vector<Phase> readings_of(const EventList& events) {
   return readings;
 }
 
-/// Decodes the rest of the text. Returns the events of its steps.
+/// Decodes the rest of the sequence. Returns the events of its steps.
 EventList finish(ToyModel& model, Lane& lane) {
   EventList events;
   Stepper stepper(model, &events);
@@ -67,7 +67,7 @@ EventList finish(ToyModel& model, Lane& lane) {
   return events;
 }
 
-TEST(DraftPrompt, is_not_read_for_a_text_without_drafts) {
+TEST(DraftPrompt, is_not_read_without_drafts) {
   ToyModel model(kShape);
   for (const char* decoder : kDecoders) {
     ToyModel draft(draft_of(kShape));
@@ -138,7 +138,7 @@ TEST(DraftPrompt, its_time_is_not_a_part_of_the_step) {
   }
 }
 
-// Also bit for bit: the keys and values of the draft model are the same.
+// The draft model's keys and values are equal too, bit for bit.
 TEST(DraftPrompt, late_drafts_equal_those_after_an_early_reading) {
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
@@ -179,7 +179,7 @@ TEST(DraftPrompt, late_drafts_equal_those_after_an_early_reading) {
   }
 }
 
-TEST(DraftPrompt, is_shared_by_texts_that_read_it_at_different_steps) {
+TEST(DraftPrompt, is_shared_by_sequences_that_read_it_late) {
   ToyModel model(kShape), draft(draft_of(kShape));
   PromptCaches prompts(draft);
   std::vector<std::int32_t> at_once(30, 1);
@@ -193,13 +193,13 @@ TEST(DraftPrompt, is_shared_by_texts_that_read_it_at_different_steps) {
       stepper.step(std::span(&one, 1));
     }
   }
-  EXPECT_EQ(prompts.n_computed(), std::ssize(kPrompt) - 1) << "by the first text";
+  EXPECT_EQ(prompts.n_computed(), std::ssize(kPrompt) - 1) << "by the first sequence";
   EXPECT_EQ(prompts.n_shared(), std::ssize(kPrompt) - 1)
       << "by the second; the third reads nothing";
 }
 
-// The choice knows the cost of reading: after texts of two tokens, a text does not draft.
-TEST(DraftPrompt, is_not_read_for_texts_that_are_too_short) {
+// The choice of a tree includes the cost of reading: after sequences of two tokens no tree is worth it.
+TEST(DraftPrompt, is_not_read_for_short_sequences) {
   for (const int n_tokens : {2, 200}) {
     DraftKnowledge known;
     StepControl control;
@@ -215,7 +215,7 @@ TEST(DraftPrompt, is_not_read_for_texts_that_are_too_short) {
     EXPECT_EQ(known.choose(known.plans(chains_to_choose(), control, reading_ms)).index > 0,
               n_tokens == 200);
     EXPECT_GT(known.choose(known.plans(chains_to_choose(), control)).index, 0u)
-        << "a text whose prompt is read";
+        << "a sequence whose prompt is read";
   }
 }
 

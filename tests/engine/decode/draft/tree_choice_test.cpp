@@ -224,7 +224,7 @@ TEST(DraftKnowledge, drafts_more_while_the_target_verifies) {
   EXPECT_NEAR(control.ms(1), 8.1, 0.5);
 }
 
-TEST(DraftKnowledge, reading_a_prompt_is_spread_over_the_text) {
+TEST(DraftKnowledge, reading_a_prompt_is_spread_over_the_tokens) {
   DraftKnowledge known;
   StepControl control;
   EXPECT_EQ(known.reading_ms(100, 50, control), 0) << "no prompt is timed";
@@ -245,12 +245,12 @@ TEST(DraftKnowledge, reading_a_prompt_is_spread_over_the_text) {
     EXPECT_EQ(unread[i].tokens, read[i].tokens);
     EXPECT_NEAR(unread[i].ms - read[i].ms, 2 * read[i].tokens, 1e-9);
   }
-  // While the target verifies other texts, the draft has time to read.
+  // While the target verifies other sequences, the draft has time to read.
   control.set_overlapped(3);
   EXPECT_LT(known.plans(trees, control, 2)[1].ms - known.plans(trees, control)[1].ms,
             2 * read[1].tokens);
   control.set_overlapped(0);
-  // Sequences whose prompts are not read do not measure the time, which falls until a prompt is read.
+  // Sequences whose prompts are not read give no measurement: the expected time decays.
   for (int i = 0; i < 200; i++) known.sequence_ended(10, false);
   EXPECT_LT(known.reading_ms(100, 50, control), 0.1);
   known.add_reading(100, 20);

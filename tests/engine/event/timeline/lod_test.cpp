@@ -256,7 +256,7 @@ RunRecord small_run(int n_steps) {
 }
 
 // A draft model reads the prompt before the first step that drafts (Stepper::propose()).
-TEST(RunLod, a_draft_that_reads_the_prompt_late_is_a_phase) {
+TEST(RunLod, a_late_draft_prefill_is_a_phase) {
   Timeline timeline;
   timeline.apply(test::model_loaded());
   Nanoseconds ended = 0;
