@@ -18,7 +18,7 @@ namespace {
 /// A row's distribution: the probability of a token is its weight divided by the weight of all kept tokens.
 struct Distribution {
   Row row;
-  Asked asked;
+  RowSettings settings;
   Seen seen;
   std::uint64_t floor;
   double total;
@@ -26,20 +26,25 @@ struct Distribution {
 
   __device__ double weight(int id, float logit) const {
     if (greedy) return id == seen.best.id ? 1 : 0;
-    return keeps(row, asked, floor, id, logit) ? weight_of(logit, row.top, row.temperature) : 0;
+    return keeps(row, settings, floor, id, logit) ? weight_of(logit, row.top, row.temperature) : 0;
   }
   __device__ double p(int id) const { return weight(id, row.logits[id]) / total; }
 };
 
 /// Prepares the distribution of a row and applies its penalty in `own` [n]; write_distribution() finds the total weight. If
 /// there is no distribution, is_a_distribution(seen) is false. Synchronises the block.
-__device__ Distribution distribution_of(
-    const float* logits, int n, bool in_fours, const Asked& asked, const int* history, float* own) {
-  Distribution distribution = {{logits, n, in_fours, 0, asked.temperature}, asked, {}, 0, 0, false};
-  distribution.greedy = asked.temperature < kGreedyTemperature;
-  distribution.seen = see_row(distribution.row, asked, history, own);
+__device__ Distribution distribution_of(const float* logits,
+                                        int n,
+                                        bool in_fours,
+                                        const RowSettings& settings,
+                                        const int* history,
+                                        float* own) {
+  Distribution distribution = {
+      {logits, n, in_fours, 0, settings.temperature}, settings, {}, 0, 0, false};
+  distribution.greedy = settings.temperature < kGreedyTemperature;
+  distribution.seen = see_row(distribution.row, settings, history, own);
   if (is_a_distribution(distribution.seen, n) && !distribution.greedy)
-    distribution.floor = lowest_kept(distribution.row, asked);
+    distribution.floor = lowest_kept(distribution.row, settings);
   return distribution;
 }
 
@@ -135,7 +140,7 @@ __device__ int draw_from(const double* distribution, int n, double u) {
 // ---- sampling candidates
 
 /// Writes padding too, because the host copies every byte.
-__device__ inline void tell(DrawnToken& to, int id, double p) {
+__device__ inline void set_token(DrawnToken& to, int id, double p) {
   memset(static_cast<void*>(&to), 0, sizeof to);
   to.id = id;
   to.p = p;
@@ -145,7 +150,7 @@ __device__ inline void tell(DrawnToken& to, int id, double p) {
 __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logits,
                                                               std::int64_t stride,
                                                               int n,
-                                                              const Asked* rows,
+                                                              const RowSettings* rows,
                                                               const int* history,
                                                               float* own,
                                                               const DrawNode* nodes,
@@ -168,7 +173,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
       const int id = draw_from(node.distribution, n, uniforms[node.first + drawn.n]);
       if (id < 0) break;
       if (first) {
-        tell(tokens[drawn.n], id, node.distribution[id]);
+        set_token(tokens[drawn.n], id, node.distribution[id]);
         if (!node.again)
           node.distribution[id] = 0;  // the next draw synchronises the block before it reads
       }
@@ -177,7 +182,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
       for (int i = 0; i < drawn.n; i++) node.distribution[tokens[i].id] = tokens[i].p;
   }
   if (!first) return;
-  for (int i = drawn.n; i < node.n; i++) tell(tokens[i], -1, 0);
+  for (int i = drawn.n; i < node.n; i++) set_token(tokens[i], -1, 0);
   out[blockIdx.x] = drawn;
 }
 
@@ -202,7 +207,7 @@ __device__ inline double at_most_one(double x) {
   return x < 1 ? x : 1;
 }
 
-__device__ int judge_certain(Trial& trial) {
+__device__ int verify_certain(Trial& trial) {
   for (int i = 0; i < trial.node.n; i++) {
     const int x = trial.candidates[i].token;
     const double p = trial.residual[x];
@@ -214,7 +219,7 @@ __device__ int judge_certain(Trial& trial) {
   return -1;
 }
 
-__device__ int judge_drawn(Trial& trial) {
+__device__ int verify_drawn(Trial& trial) {
   const double* q = trial.node.q;
   for (int i = 0; i < trial.node.n; i++) {
     const int x = trial.candidates[i].token;
@@ -259,7 +264,7 @@ __device__ double k_seq_factor(const Trial& trial) {
   return high;
 }
 
-__device__ int judge_k_seq(Trial& trial) {
+__device__ int verify_k_seq(Trial& trial) {
   const double* q = trial.node.q;
   const double rho = k_seq_factor(trial);
   for (int i = 0; i < trial.node.n; i++) {
@@ -285,7 +290,7 @@ __device__ double typical_threshold(const Trial& trial) {
   return trial.node.epsilon < by_entropy ? trial.node.epsilon : by_entropy;
 }
 
-__device__ int judge_by_rule(Trial& trial) {
+__device__ int verify_by_rule(Trial& trial) {
   const VerifyNode& node = trial.node;
   if (node.n == 0 || node.rule == AcceptanceRule::Naive) return -1;
   if (node.rule == AcceptanceRule::Typical) {
@@ -293,8 +298,8 @@ __device__ int judge_by_rule(Trial& trial) {
     for_own(node.n, [&](int i) { trial.out[i].chance = trial.out[i].p > threshold ? 1 : 0; });
     return -1;
   }
-  if (!node.q) return judge_certain(trial);
-  return node.rule == AcceptanceRule::KSeq ? judge_k_seq(trial) : judge_drawn(trial);
+  if (!node.q) return verify_certain(trial);
+  return node.rule == AcceptanceRule::KSeq ? verify_k_seq(trial) : verify_drawn(trial);
 }
 
 /// Chooses the token after a row whose candidates were all rejected.
@@ -368,20 +373,20 @@ __device__ void fill_rejection_details(const Trial& trial,
 
 // grid: one block per node.  rows [nodes];  own [nodes, n] for rows with a penalty;  left [nodes, n];
 // own_q [nodes, n] if a node may need it
-__global__ void __launch_bounds__(kPickThreads, 1) judge_nodes(const float* logits,
-                                                               std::int64_t stride,
-                                                               int n,
-                                                               const Asked* rows,
-                                                               const int* history,
-                                                               float* own,
-                                                               const VerifyNode* nodes,
-                                                               const Candidate* candidates,
-                                                               double* left,
-                                                               double* own_q,
-                                                               VerifiedNode* out,
-                                                               VerifiedCandidate* of_candidates,
-                                                               int n_rejection_tokens,
-                                                               RejectionToken* rejection_tokens) {
+__global__ void __launch_bounds__(kPickThreads, 1) verify_nodes(const float* logits,
+                                                                std::int64_t stride,
+                                                                int n,
+                                                                const RowSettings* rows,
+                                                                const int* history,
+                                                                float* own,
+                                                                const VerifyNode* nodes,
+                                                                const Candidate* candidates,
+                                                                double* left,
+                                                                double* own_q,
+                                                                VerifiedNode* out,
+                                                                VerifiedCandidate* of_candidates,
+                                                                int n_rejection_tokens,
+                                                                RejectionToken* rejection_tokens) {
   let_next_begin();
   wait_for_earlier();
   const VerifyNode node = nodes[blockIdx.x];
@@ -407,7 +412,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) judge_nodes(const float* logi
   write_distribution(distribution, trial.residual);
   for_own(node.n, [&](int i) { trial.out[i] = {trial.residual[trial.candidates[i].token], -1}; });
   __syncthreads();
-  const int kept = judge_by_rule(trial);
+  const int kept = verify_by_rule(trial);
   const int token = kept >= 0 ? trial.candidates[kept].token : choose_from_residual(trial);
   if (threadIdx.x == 0) out[blockIdx.x] = {kept, token, distribution.p(token)};
   if (n_rejection_tokens > 0)
@@ -465,15 +470,15 @@ void draw(Device& device,
                      uniforms_at = parts.add<double>(n_draws), out_at = parts.add<Drawn>(n_nodes),
                      tokens_at = parts.add<DrawnToken>(n_draws);
   CudaDevice& cuda = cuda_of(device);
-  const AskedOnDevice there =
-      tell_asked(cuda, Use::Distributions, rows, n_nodes, n_valid, parts.bytes());
-  char* const memory = there.results;
+  const RowsOnDevice uploaded =
+      upload_rows(cuda, Use::Distributions, rows, n_nodes, n_valid, parts.bytes());
+  char* const memory = uploaded.results;
   cuda.upload(memory + nodes_at, nodes, bytes_of_all<DrawNode>(n_nodes));
   cuda.upload(memory + uniforms_at, uniforms, bytes_of_all<double>(n_draws));
   clear_gaps(cuda, memory + tokens_at, bytes_of_all<DrawnToken>(n_draws), n_draws, nodes, n_nodes);
   cuda.launch_early(
-      "draw", draw_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride, n_valid, there.rows,
-      there.history, there.own, reinterpret_cast<const DrawNode*>(memory + nodes_at),
+      "draw", draw_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride, n_valid, uploaded.rows,
+      uploaded.history, uploaded.own, reinterpret_cast<const DrawNode*>(memory + nodes_at),
       reinterpret_cast<const double*>(memory + uniforms_at),
       reinterpret_cast<Drawn*>(memory + out_at), reinterpret_cast<DrawnToken*>(memory + tokens_at));
   cuda.request_download(out, memory + out_at, bytes_of_all<Drawn>(n_nodes));
@@ -515,21 +520,22 @@ void verify(Device& device,
                      left_at = parts.add<double>(n_in_distributions),
                      own_q_at = parts.add<double>(alters ? n_in_distributions : 0);
   CudaDevice& cuda = cuda_of(device);
-  const AskedOnDevice there =
-      tell_asked(cuda, Use::Distributions, rows, n_nodes, n_valid, parts.bytes());
-  char* const memory = there.results;
+  const RowsOnDevice uploaded =
+      upload_rows(cuda, Use::Distributions, rows, n_nodes, n_valid, parts.bytes());
+  char* const memory = uploaded.results;
   cuda.upload(memory + nodes_at, nodes, bytes_of_all<VerifyNode>(n_nodes));
   cuda.upload(memory + candidates_at, candidates, bytes_of_all<Candidate>(n_candidates));
   clear_gaps(cuda, memory + of_candidates_at, bytes_of_all<VerifiedCandidate>(n_candidates),
              n_candidates, nodes, n_nodes);
-  cuda.launch_early(
-      "judge", judge_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride, n_valid, there.rows,
-      there.history, there.own, reinterpret_cast<const VerifyNode*>(memory + nodes_at),
-      reinterpret_cast<const Candidate*>(memory + candidates_at),
-      reinterpret_cast<double*>(memory + left_at), reinterpret_cast<double*>(memory + own_q_at),
-      reinterpret_cast<VerifiedNode*>(memory + out_at),
-      reinterpret_cast<VerifiedCandidate*>(memory + of_candidates_at), n_rejection_tokens,
-      reinterpret_cast<RejectionToken*>(memory + reported_at));
+  cuda.launch_early("verify", verify_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride,
+                    n_valid, uploaded.rows, uploaded.history, uploaded.own,
+                    reinterpret_cast<const VerifyNode*>(memory + nodes_at),
+                    reinterpret_cast<const Candidate*>(memory + candidates_at),
+                    reinterpret_cast<double*>(memory + left_at),
+                    reinterpret_cast<double*>(memory + own_q_at),
+                    reinterpret_cast<VerifiedNode*>(memory + out_at),
+                    reinterpret_cast<VerifiedCandidate*>(memory + of_candidates_at),
+                    n_rejection_tokens, reinterpret_cast<RejectionToken*>(memory + reported_at));
   cuda.request_download(out, memory + out_at, bytes_of_all<VerifiedNode>(n_nodes));
   cuda.request_download(of_candidates, memory + of_candidates_at,
                         bytes_of_all<VerifiedCandidate>(n_candidates));

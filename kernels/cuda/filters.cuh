@@ -26,7 +26,7 @@ constexpr int pick_threads(int n) {
 }
 
 /// A PickRow on the device.
-struct Asked {
+struct RowSettings {
   std::uint64_t seed;
   float temperature, top_p, min_p, repetition_penalty;
   int top_k;
@@ -210,43 +210,48 @@ __device__ std::uint64_t cut_at(const Row& row,
 }
 
 /// The filters keep the tokens with at least this key.
-__device__ std::uint64_t lowest_kept(const Row& row, const Asked& asked) {
+__device__ std::uint64_t lowest_kept(const Row& row, const RowSettings& settings) {
   std::uint64_t floor = 0;
-  if (asked.top_k > 0 && asked.top_k < row.n)
-    floor = cut_at(row, 0, /*by_weight=*/false, static_cast<double>(asked.top_k));
-  if (asked.top_p >= 1) return floor;
+  if (settings.top_k > 0 && settings.top_k < row.n)
+    floor = cut_at(row, 0, /*by_weight=*/false, static_cast<double>(settings.top_k));
+  if (settings.top_p >= 1) return floor;
   // The second search may find a threshold below `floor`.
-  return Larger()(floor, cut_at(row, floor, /*by_weight=*/true, static_cast<double>(asked.top_p)));
+  return Larger()(floor,
+                  cut_at(row, floor, /*by_weight=*/true, static_cast<double>(settings.top_p)));
 }
-__device__ inline bool has_filters(const Asked& asked, int n) {
-  return (asked.top_k > 0 && asked.top_k < n) || asked.top_p < 1 || asked.min_p > 0;
+__device__ inline bool has_filters(const RowSettings& settings, int n) {
+  return (settings.top_k > 0 && settings.top_k < n) || settings.top_p < 1 || settings.min_p > 0;
 }
 
 __device__ inline bool keeps(
-    const Row& row, const Asked& asked, std::uint64_t floor, int id, float logit) {
+    const Row& row, const RowSettings& settings, std::uint64_t floor, int id, float logit) {
   if (floor > 0 && key_of(logit, id) < floor) return false;
-  if (asked.min_p <= 0 || logit == row.top) return true;
-  return weight_of(logit, row.top, row.temperature) >= static_cast<double>(asked.min_p);
+  if (settings.min_p <= 0 || logit == row.top) return true;
+  return weight_of(logit, row.top, row.temperature) >= static_cast<double>(settings.min_p);
 }
 
 // ---- rows
 
 /// Writes the logits of tokens [first, end) with the repetition penalty to `own`. A repeated id has no further effect.
 /// Synchronises the block.
-__device__ inline void penalise(
-    const float* logits, const Asked& asked, const int* history, int first, int end, float* own) {
+__device__ inline void penalise(const float* logits,
+                                const RowSettings& settings,
+                                const int* history,
+                                int first,
+                                int end,
+                                float* own) {
   for (int i = first + static_cast<int>(threadIdx.x); i < end; i += blockDim.x) own[i] = logits[i];
   __syncthreads();
-  for (int i = threadIdx.x; i < asked.n_history; i += blockDim.x) {
-    const int id = history[asked.history + i];
+  for (int i = threadIdx.x; i < settings.n_history; i += blockDim.x) {
+    const int id = history[settings.history + i];
     if (id < first || id >= end) continue;
     const float logit = logits[id];
-    own[id] = logit < 0 ? logit * asked.repetition_penalty : logit / asked.repetition_penalty;
+    own[id] = logit < 0 ? logit * settings.repetition_penalty : logit / settings.repetition_penalty;
   }
   __syncthreads();
 }
-__device__ inline bool has_penalty(const Asked& asked) {
-  return asked.repetition_penalty != 1 && asked.n_history > 0;
+__device__ inline bool has_penalty(const RowSettings& settings) {
+  return settings.repetition_penalty != 1 && settings.n_history > 0;
 }
 
 /// The best logit, and the first id, or n, of one that is NaN or +inf.
@@ -269,14 +274,17 @@ __device__ inline bool is_a_distribution(const Seen& seen, int n) {
 }
 /// Scans a whole row, applies its penalty in `own` [n] and sets row.top. Every thread gets the result. Synchronises the
 /// block.
-__device__ inline Seen see_row(Row& row, const Asked& asked, const int* history, float* own) {
+__device__ inline Seen see_row(Row& row,
+                               const RowSettings& settings,
+                               const int* history,
+                               float* own) {
   Seen seen = {nothing<float>(), row.n};
   for_tokens<4>(row, [&](int id, float logit) {
     if (is_bad(logit) && id < seen.bad) seen.bad = id;
     seen.best = Better()(seen.best, one_of(logit, id));
   });
-  if (has_penalty(asked)) {
-    penalise(row.logits, asked, history, 0, row.n, own);
+  if (has_penalty(settings)) {
+    penalise(row.logits, settings, history, 0, row.n, own);
     row.logits = own;
     row.in_fours = lie_in_fours(0, own);
     seen.best = nothing<float>();
@@ -295,41 +303,43 @@ constexpr std::int64_t in_sixteens(std::int64_t bytes) {
 }
 
 /// Parameters of rows on the device, and memory for results and for penalised rows.
-struct AskedOnDevice {
-  const Asked* rows;
+struct RowsOnDevice {
+  const RowSettings* rows;
   const int* history;
   char* results;  // 16-byte aligned
   float* own;     // [n_rows, n_valid]; empty if no row has a penalty
 };
-inline AskedOnDevice tell_asked(CudaDevice& cuda,
+inline RowsOnDevice upload_rows(CudaDevice& cuda,
                                 Use use,
                                 const PickRow* rows,
                                 int n_rows,
                                 int n_valid,
                                 std::int64_t result_bytes) {
-  std::vector<Asked> asked;
+  std::vector<RowSettings> settings;
   std::vector<int> history;
   bool penalty = false;
   for (int r = 0; r < n_rows; r++) {
     const PickRow& row = rows[r];
-    asked.push_back({row.seed, row.temperature, row.top_p, row.min_p, row.repetition_penalty,
-                     row.top_k, row.stream, row.position, static_cast<int>(history.size()),
-                     row.n_history});
+    settings.push_back({row.seed, row.temperature, row.top_p, row.min_p, row.repetition_penalty,
+                        row.top_k, row.stream, row.position, static_cast<int>(history.size()),
+                        row.n_history});
     if (row.repetition_penalty == 1) continue;
     penalty = true;
     history.insert(history.end(), row.history, row.history + row.n_history);
   }
-  const std::int64_t asked_bytes = in_sixteens(n_rows * static_cast<std::int64_t>(sizeof(Asked))),
+  const std::int64_t settings_bytes =
+                         in_sixteens(n_rows * static_cast<std::int64_t>(sizeof(RowSettings))),
                      history_bytes = in_sixteens(static_cast<std::int64_t>(history.size()) * 4),
                      own_bytes = penalty ? std::int64_t{n_rows} * n_valid * 4 : 0;
   auto* memory = static_cast<char*>(
-      cuda.scratch(use, asked_bytes + history_bytes + in_sixteens(result_bytes) + own_bytes));
-  char* device_history = memory + asked_bytes;
+      cuda.scratch(use, settings_bytes + history_bytes + in_sixteens(result_bytes) + own_bytes));
+  char* device_history = memory + settings_bytes;
   char* results = device_history + history_bytes;
-  cuda.upload(memory, asked.data(), n_rows * static_cast<std::int64_t>(sizeof(Asked)));
+  cuda.upload(memory, settings.data(), n_rows * static_cast<std::int64_t>(sizeof(RowSettings)));
   cuda.upload(device_history, history.data(), static_cast<std::int64_t>(history.size()) * 4);
-  return {reinterpret_cast<const Asked*>(memory), reinterpret_cast<const int*>(device_history),
-          results, reinterpret_cast<float*>(results + in_sixteens(result_bytes))};
+  return {reinterpret_cast<const RowSettings*>(memory),
+          reinterpret_cast<const int*>(device_history), results,
+          reinterpret_cast<float*>(results + in_sixteens(result_bytes))};
 }
 
 }  // namespace

@@ -19,13 +19,14 @@ __device__ inline void add_noisy(
       static_cast<double>(logit) / static_cast<double>(row.temperature) + gumbel(bits);
   best = Better()(best, one_of(score, id));
 }
-__device__ inline Words bits_of_four(const Asked& asked, int first) {
-  return philox_block(asked.seed, asked.stream, asked.position, static_cast<unsigned>(first / 4));
+__device__ inline Words bits_of_four(const RowSettings& settings, int first) {
+  return philox_block(settings.seed, settings.stream, settings.position,
+                      static_cast<unsigned>(first / 4));
 }
 
 // Finds the kept token with the best noisy score; `sum` is the weight of all kept tokens. Synchronises the block.
-__device__ Best<double> best_of_kept(const Row& row, const Asked& asked, double& sum) {
-  const std::uint64_t floor = lowest_kept(row, asked);
+__device__ Best<double> best_of_kept(const Row& row, const RowSettings& settings, double& sum) {
+  const std::uint64_t floor = lowest_kept(row, settings);
   Best<double> best = nothing<double>();
   double weights = 0;
   for_fours<2>(row, [&](int first, const Four& four, int n) {
@@ -33,11 +34,11 @@ __device__ Best<double> best_of_kept(const Row& row, const Asked& asked, double&
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       kept[j] =
-          j < n && four.of[j] != -kInfinity && keeps(row, asked, floor, first + j, four.of[j]);
+          j < n && four.of[j] != -kInfinity && keeps(row, settings, floor, first + j, four.of[j]);
       any = any || kept[j];
     }
     if (!any) return;
-    const Words bits = bits_of_four(asked, first);
+    const Words bits = bits_of_four(settings, first);
 #pragma unroll
     for (int j = 0; j < 4; j++)
       if (kept[j]) add_noisy(row, first + j, four.of[j], bits.w[j], best, weights);
@@ -59,11 +60,15 @@ struct Slice {
 };
 
 /// Scores this thread's four tokens from `first` on without filters, and reduces over the block.
-__device__ inline void score_slice(
-    const Row& row, const Asked& asked, bool greedy, int first, const Four& four, Slice& slice) {
+__device__ inline void score_slice(const Row& row,
+                                   const RowSettings& settings,
+                                   bool greedy,
+                                   int first,
+                                   const Four& four,
+                                   Slice& slice) {
   double weights = 0;
   Best<double> best = nothing<double>();
-  const Words bits = greedy ? Words{} : bits_of_four(asked, first);
+  const Words bits = greedy ? Words{} : bits_of_four(settings, first);
 #pragma unroll
   for (int j = 0; j < 4; j++) {
     if (first + j >= row.n || four.of[j] == -kInfinity) continue;
@@ -100,7 +105,7 @@ __device__ inline Slice joined_slices(const Slice* slices, int n, float temperat
 __global__ void __launch_bounds__(kPickThreads, 2) pick_rows(const float* logits,
                                                              std::int64_t stride,
                                                              int n,
-                                                             const Asked* rows,
+                                                             const RowSettings* rows,
                                                              const int* history,
                                                              float* own,
                                                              Slice* slices,
@@ -111,18 +116,18 @@ __global__ void __launch_bounds__(kPickThreads, 2) pick_rows(const float* logits
   const int first = static_cast<int>(blockIdx.x) * kSlice + 4 * static_cast<int>(threadIdx.x);
   const float* x = logits + blockIdx.y * stride;
   Four four = load_four(x + first, n - first, lie_in_fours(stride, logits));
-  const Asked asked = rows[blockIdx.y];
-  const bool greedy = asked.temperature < kGreedyTemperature;
-  const bool filtered = !greedy && has_filters(asked, n);
+  const RowSettings settings = rows[blockIdx.y];
+  const bool greedy = settings.temperature < kGreedyTemperature;
+  const bool filtered = !greedy && has_filters(settings, n);
   Seen seen = {nothing<float>(), n};
 #pragma unroll
   for (int j = 3; j >= 0; j--)
     if (first + j < n && is_bad(four.of[j])) seen.bad = first + j;
-  Row row = {x, n, lie_in_fours(stride, logits), 0, greedy ? 1.0f : asked.temperature};
-  if (has_penalty(asked)) {
+  Row row = {x, n, lie_in_fours(stride, logits), 0, greedy ? 1.0f : settings.temperature};
+  if (has_penalty(settings)) {
     own += std::int64_t{blockIdx.y} * n;
     const int begin = static_cast<int>(blockIdx.x) * kSlice;
-    penalise(x, asked, history, begin, n - begin < kSlice ? n : begin + kSlice, own);
+    penalise(x, settings, history, begin, n - begin < kSlice ? n : begin + kSlice, own);
     row.logits = own;
     row.in_fours = lie_in_fours(0, own);
     four = load_four(own + first, n - first, row.in_fours);
@@ -133,7 +138,7 @@ __global__ void __launch_bounds__(kPickThreads, 2) pick_rows(const float* logits
   seen = over_warps(seen, {nothing<float>(), n}, SeenTogether());
   row.top = seen.best.score;
   Slice all = {{seen.best.score, seen.best.second, seen.best.id}, 0, seen.best.score, seen.bad};
-  if (!filtered) score_slice(row, asked, greedy, first, four, all);
+  if (!filtered) score_slice(row, settings, greedy, first, four, all);
   if (gridDim.x > 1) {
     slices += blockIdx.y * gridDim.x;
     if (threadIdx.x == 0) slices[blockIdx.x] = all;
@@ -144,7 +149,7 @@ __global__ void __launch_bounds__(kPickThreads, 2) pick_rows(const float* logits
   }
   Picked picked = {-1, 0, 0, 0, all.bad < n ? all.bad : -1, 0};
   if (all.bad == n && row.top > -kInfinity && row.top < kInfinity) {
-    if (filtered) all.best = best_of_kept(row, asked, all.sum);
+    if (filtered) all.best = best_of_kept(row, settings, all.sum);
     picked.id = all.best.id;
     picked.logit = row.logits[all.best.id];
     picked.score = static_cast<float>(all.best.score);
@@ -165,7 +170,7 @@ struct Ranked {
 
 // Writes the k largest keys of the kept tokens to `keys`, in any order. Synchronises the block. @return  their number
 __device__ int collect_ranked(
-    const Row& row, const Asked& asked, std::uint64_t floor, int k, std::uint64_t* keys) {
+    const Row& row, const RowSettings& settings, std::uint64_t floor, int k, std::uint64_t* keys) {
   const std::uint64_t lowest =
       k < row.n ? cut_at(row, floor, /*by_weight=*/false, static_cast<double>(k)) : floor;
   Ranked& ranked = static_shared<Ranked>();
@@ -174,7 +179,7 @@ __device__ int collect_ranked(
   __syncthreads();
   for_tokens<2>(row, [&](int id, float logit) {
     const std::uint64_t key = key_of(logit, id);
-    if (key < lowest || logit == -kInfinity || !keeps(row, asked, floor, id, logit)) return;
+    if (key < lowest || logit == -kInfinity || !keeps(row, settings, floor, id, logit)) return;
     keys[atomicAdd(&ranked.n, 1u)] = key;
   });
   __syncthreads();
@@ -187,7 +192,7 @@ __device__ int collect_ranked(
 __global__ void __launch_bounds__(kPickThreads, 1) rank_rows(const float* logits,
                                                              std::int64_t stride,
                                                              int n,
-                                                             const Asked* rows,
+                                                             const RowSettings* rows,
                                                              const int* history,
                                                              float* own,
                                                              int k,
@@ -195,11 +200,11 @@ __global__ void __launch_bounds__(kPickThreads, 1) rank_rows(const float* logits
                                                              RankedToken* tokens) {
   let_next_begin();
   wait_for_earlier();
-  Asked asked = rows[blockIdx.x];
-  const bool first = threadIdx.x == 0, greedy = asked.temperature < kGreedyTemperature;
+  RowSettings settings = rows[blockIdx.x];
+  const bool first = threadIdx.x == 0, greedy = settings.temperature < kGreedyTemperature;
   Row row = {logits + blockIdx.x * stride, n, lie_in_fours(stride, logits), 0,
-             greedy ? 1.0f : asked.temperature};
-  const Seen seen = see_row(row, asked, history, own + std::int64_t{blockIdx.x} * n);
+             greedy ? 1.0f : settings.temperature};
+  const Seen seen = see_row(row, settings, history, own + std::int64_t{blockIdx.x} * n);
   Ranking ranking = {0, seen.bad < n ? seen.bad : -1, 0};
   RankedToken* const own_tokens = tokens + std::int64_t{blockIdx.x} * k;
   if (!is_a_distribution(seen, n)) {
@@ -207,17 +212,17 @@ __global__ void __launch_bounds__(kPickThreads, 1) rank_rows(const float* logits
     for (int i = threadIdx.x; i < k; i += blockDim.x) own_tokens[i] = {-1, 0};
     return;
   }
-  if (greedy) asked.min_p = 0;
-  const std::uint64_t floor = greedy ? 0 : lowest_kept(row, asked);
+  if (greedy) settings.min_p = 0;
+  const std::uint64_t floor = greedy ? 0 : lowest_kept(row, settings);
   if (out) {
     double sum = 0;
     for_tokens<2>(row, [&](int id, float logit) {
-      if (keeps(row, asked, floor, id, logit)) sum += weight_of(logit, row.top, row.temperature);
+      if (keeps(row, settings, floor, id, logit)) sum += weight_of(logit, row.top, row.temperature);
     });
     ranking.sum = over_warps(sum, 0.0, Plus());
   }
   auto* keys = reinterpret_cast<std::uint64_t*>(dynamic_shared());
-  ranking.n = collect_ranked(row, asked, floor, k, keys);
+  ranking.n = collect_ranked(row, settings, floor, k, keys);
   for (int i = threadIdx.x; i < ranking.n; i += blockDim.x) {
     int place = 0;
     for (int other = 0; other < ranking.n; other++) place += keys[other] > keys[i];
@@ -246,17 +251,17 @@ void pick(Device& device,
   const int n_slices = blocks_for(n_valid, kSlice);
   const std::int64_t slice_bytes =
       n_slices > 1 ? std::int64_t{n_rows} * n_slices * static_cast<std::int64_t>(sizeof(Slice)) : 0;
-  const AskedOnDevice there =
-      tell_asked(cuda, Use::Pick, rows, n_rows, n_valid, slices_at + slice_bytes);
+  const RowsOnDevice uploaded =
+      upload_rows(cuda, Use::Pick, rows, n_rows, n_valid, slices_at + slice_bytes);
   auto* done = n_slices > 1
                    ? static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_rows} * 4, true))
                    : nullptr;
-  cuda.launch_early("pick", pick_rows,
-                    dim3(static_cast<unsigned>(n_slices), static_cast<unsigned>(n_rows)),
-                    pick_threads(n_valid), 0, logits, stride, n_valid, there.rows, there.history,
-                    there.own, reinterpret_cast<Slice*>(there.results + slices_at), done,
-                    reinterpret_cast<Picked*>(there.results));
-  cuda.request_download(out, there.results, bytes);
+  cuda.launch_early(
+      "pick", pick_rows, dim3(static_cast<unsigned>(n_slices), static_cast<unsigned>(n_rows)),
+      pick_threads(n_valid), 0, logits, stride, n_valid, uploaded.rows, uploaded.history,
+      uploaded.own, reinterpret_cast<Slice*>(uploaded.results + slices_at), done,
+      reinterpret_cast<Picked*>(uploaded.results));
+  cuda.request_download(out, uploaded.results, bytes);
   cuda.finish_unless_deferred();
 }
 
@@ -276,15 +281,15 @@ void rank(Device& device,
   const std::int64_t ranking_bytes = n_rows * static_cast<std::int64_t>(sizeof(Ranking)),
                      token_bytes =
                          std::int64_t{n_rows} * k * static_cast<std::int64_t>(sizeof(RankedToken));
-  const AskedOnDevice there =
-      tell_asked(cuda, Use::Rank, rows, n_rows, n_valid, ranking_bytes + token_bytes);
+  const RowsOnDevice uploaded =
+      upload_rows(cuda, Use::Rank, rows, n_rows, n_valid, ranking_bytes + token_bytes);
   cuda.launch_early("rank", rank_rows, n_rows, pick_threads(n_valid),
-                    static_cast<std::size_t>(k) * 8, logits, stride, n_valid, there.rows,
-                    there.history, there.own, k,
-                    out ? reinterpret_cast<Ranking*>(there.results) : nullptr,
-                    reinterpret_cast<RankedToken*>(there.results + ranking_bytes));
-  if (out) cuda.request_download(out, there.results, ranking_bytes);
-  cuda.request_download(tokens, there.results + ranking_bytes, token_bytes);
+                    static_cast<std::size_t>(k) * 8, logits, stride, n_valid, uploaded.rows,
+                    uploaded.history, uploaded.own, k,
+                    out ? reinterpret_cast<Ranking*>(uploaded.results) : nullptr,
+                    reinterpret_cast<RankedToken*>(uploaded.results + ranking_bytes));
+  if (out) cuda.request_download(out, uploaded.results, ranking_bytes);
+  cuda.request_download(tokens, uploaded.results + ranking_bytes, token_bytes);
   cuda.finish_unless_deferred();
 }
 
