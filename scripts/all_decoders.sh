@@ -125,10 +125,10 @@ n_tasks=0
 for task in "${tasks[@]}" "${sets[@]}"; do
   n_tasks=$((n_tasks + 1))
   for model in "${models[@]}"; do
-    judged=$out/$task-answers-$model
-    into "$judged.json" generate --decoder ar --model "$model" --prompt-file "$out/$task.jsonl" --max-tokens 320 --json
-    tables answered "$out/$task.jsonl" "$judged.json" > "$judged.jsonl"
-    also_ok=3 into "$judged-checked.json" data check "$judged.jsonl" --json
+    replies=$out/$task-answers-$model
+    into "$replies.json" generate --decoder ar --model "$model" --prompt-file "$out/$task.jsonl" --max-tokens 320 --json
+    tables answered "$out/$task.jsonl" "$replies.json" > "$replies.jsonl"
+    also_ok=3 into "$replies-checked.json" data check "$replies.jsonl" --json
   done
   for scale in 1x1 4x2; do
     read -r block n_tokens <<< "$(tables sizes "$out" "$scale")"

@@ -94,9 +94,9 @@ def cell(found, tasks, sets, top1, lanes):
     if lanes[0] in top1:
         parts.append(top1_of(lanes[0], top1[lanes[0]]))
     if "jacobi@demo-cllm" in lanes:
-        before, behind = (mean_of(found, tasks, lane, "fast-forward") for lane in ("jacobi", "jacobi@demo-cllm"))
-        if before and behind:
-            parts.append(f"fast-forward tokens {behind / before:.1f} times the target's")
+        before, after = (mean_of(found, tasks, lane, "fast-forward") for lane in ("jacobi", "jacobi@demo-cllm"))
+        if before and after:
+            parts.append(f"fast-forward tokens {after / before:.1f} times the target's")
     return "; ".join(parts) or "not measured"
 
 

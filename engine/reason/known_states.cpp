@@ -85,11 +85,11 @@ std::vector<KnownState> known_states(const std::string& task, const QuestionRang
   return states;
 }
 
-std::vector<JudgedState> evaluate_states(Scheduler& scheduler,
-                                         Model& model,
-                                         std::span<const KnownState> states,
-                                         const TotSettings& settings,
-                                         const SchedulerWatch& watch) {
+std::vector<EvaluatedState> evaluate_states(Scheduler& scheduler,
+                                            Model& model,
+                                            std::span<const KnownState> states,
+                                            const TotSettings& settings,
+                                            const SchedulerWatch& watch) {
   ensure(model.tokenizer() != nullptr, "a state evaluator needs a tokenizer");
   const TextReading reading{.symbols = !settings.no_special};
   std::vector<EvaluationPrompt> prompts;
@@ -122,7 +122,7 @@ std::vector<JudgedState> evaluate_states(Scheduler& scheduler,
     request.stop_texts = prompt.stop_texts;
     requests.push_back(std::move(request));
   }
-  std::vector<JudgedState> judged;
+  std::vector<EvaluatedState> evaluated;
   const auto completions = scheduler.run(requests, watch);
   for (std::size_t i = 0; i < completions.size(); i++) {
     const RunResult& result = completions[i].result;
@@ -131,14 +131,14 @@ std::vector<JudgedState> evaluate_states(Scheduler& scheduler,
     const auto value = [&](ValueSource source) {
       return state_value(source, model, *model.tokenizer(), evaluation);
     };
-    judged.push_back({.id = states[i].question.id,
-                      .good = states[i].good,
-                      .text = std::string(completion_body(result.text)),
-                      .written = value(ValueSource::Written),
-                      .expected = value(ValueSource::Expected),
-                      .likelihood = value(ValueSource::Likelihood)});
+    evaluated.push_back({.id = states[i].question.id,
+                         .good = states[i].good,
+                         .text = std::string(completion_body(result.text)),
+                         .written = value(ValueSource::Written),
+                         .expected = value(ValueSource::Expected),
+                         .likelihood = value(ValueSource::Likelihood)});
   }
-  return judged;
+  return evaluated;
 }
 
 std::optional<double> area_under_curve(std::span<const double> good, std::span<const double> bad) {

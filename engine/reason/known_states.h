@@ -27,7 +27,7 @@ struct KnownState {
 std::vector<KnownState> known_states(const std::string& task, const QuestionRange& range);
 
 /// An evaluated state.
-struct JudgedState {
+struct EvaluatedState {
   std::string id;
   bool good = false;
   std::string text;                         // the evaluation
@@ -39,11 +39,11 @@ struct JudgedState {
 /// @param settings  its decoder, prompts, temperature of evaluations and seed
 /// @return  one result per state; fewer if watch.stop ended the runs
 /// @throws  as search()
-std::vector<JudgedState> evaluate_states(Scheduler& scheduler,
-                                         Model& model,
-                                         std::span<const KnownState> states,
-                                         const TotSettings& settings,
-                                         const SchedulerWatch& watch = {});
+std::vector<EvaluatedState> evaluate_states(Scheduler& scheduler,
+                                            Model& model,
+                                            std::span<const KnownState> states,
+                                            const TotSettings& settings,
+                                            const SchedulerWatch& watch = {});
 
 /// The area under the ROC curve: the probability that a good state has a larger value than a bad one; equal values
 /// count half. @return  nothing without a good or without a bad value

@@ -242,11 +242,11 @@ class Search {
   void report_selection(const std::vector<int>& candidates,
                         const std::vector<int>& made,
                         const std::vector<int>& kept) {
-    std::vector<int> judged = candidates;
+    std::vector<int> reported = candidates;
     for (const int one : made)
-      if (std::ranges::find(candidates, one) == candidates.end()) judged.push_back(one);
-    std::ranges::sort(judged);
-    for (const int one : judged) {
+      if (std::ranges::find(candidates, one) == candidates.end()) reported.push_back(one);
+    std::ranges::sort(reported);
+    for (const int one : reported) {
       TotNode& at = node(one);
       const bool stays = std::ranges::find(kept, one) != kept.end();
       at.fate = stays         ? ThoughtFate::Kept

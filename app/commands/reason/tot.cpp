@@ -305,7 +305,7 @@ struct ValuesByTruth {
   }
 };
 
-json state_json(const engine::JudgedState& state) {
+json state_json(const engine::EvaluatedState& state) {
   const auto number = [](const std::optional<double>& value) {
     return value ? json(*value) : json(nullptr);
   };
@@ -325,18 +325,18 @@ int evaluate_states(const TotOptions& options, const engine::OptionValues& set) 
   ProgressLine line("evaluate");
   engine::SchedulerWatch watch = run.watch();
   watch.ended = [&](int done, int n) { line.show(done, n, "states"); };
-  const auto judged =
+  const auto evaluated =
       engine::evaluate_states(run.scheduler(), run.target(), states, settings, watch);
   line.finish();
   std::map<std::string, ValuesByTruth> by_source;
   json items = json::array();
-  for (const engine::JudgedState& state : judged) {
+  for (const engine::EvaluatedState& state : evaluated) {
     by_source["written"].add(state.written, state.good);
     by_source["expected"].add(state.expected, state.good);
     by_source["likelihood"].add(state.likelihood, state.good);
     items.push_back(state_json(state));
   }
-  const auto n_good = std::ranges::count(judged, true, &engine::JudgedState::good);
+  const auto n_good = std::ranges::count(evaluated, true, &engine::EvaluatedState::good);
   json values = json::object();
   std::vector<std::vector<std::string>> rows = {
       {"value", "AUC", "mean of good", "mean of bad", "unread"}};
@@ -353,14 +353,14 @@ int evaluate_states(const TotOptions& options, const engine::OptionValues& set) 
   }
   if (!options.json)
     return run.finish(fmt::format("{}: {} good and {} bad states{}\n", options.task, n_good,
-                                  std::ssize(judged) - n_good,
-                                  judged.size() < states.size() ? ", stopped early" : "") +
+                                  std::ssize(evaluated) - n_good,
+                                  evaluated.size() < states.size() ? ", stopped early" : "") +
                       engine::aligned_table(rows));
   json document = {{"task", options.task},
-                   {"n", judged.size()},
+                   {"n", evaluated.size()},
                    {"n_good", n_good},
                    {"value_temperature", settings.temperature_of_values()},
-                   {"complete", judged.size() == states.size()},
+                   {"complete", evaluated.size() == states.size()},
                    {"values", values},
                    {"states", items}};
   run.add_run_info(document);

@@ -49,11 +49,11 @@ std::string check_shape(const Drafted& drafted) {
 }
 
 std::string check_counts(const Verified& e) {
-  const std::int64_t judged = std::int64_t{e.n_accepted} + e.n_rejected + e.n_unused;
+  const std::int64_t n_resolved = std::int64_t{e.n_accepted} + e.n_rejected + e.n_unused;
   if (e.n_proposed < 0 || e.n_accepted < 0 || e.n_rejected < 0 || e.n_unused < 0) {
     return "a count is negative";
   }
-  if (judged > e.n_proposed) {
+  if (n_resolved > e.n_proposed) {
     return fmt::format("accepted {} + rejected {} + unused {} exceed the {} proposed", e.n_accepted,
                        e.n_rejected, e.n_unused, e.n_proposed);
   }

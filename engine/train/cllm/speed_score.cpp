@@ -195,13 +195,13 @@ NamedFigures figures_of(const std::vector<SpeedScore>& scores) {
 
 std::string to_markdown(const std::vector<SpeedScore>& before,
                         const std::vector<SpeedScore>& after) {
-  const bool judged =
+  const bool has_likelihood =
       std::ranges::any_of(before, [](const auto& s) { return s.log_likelihood != 0; });
   std::string table = fmt::format(
       "| task | problems | {} before | after | tokens a step, block: before | after | sliding: "
       "before | after | fast-forward before | after | stationary before | after |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-      judged ? "log-likelihood, nats a token" : "right");
+      has_likelihood ? "log-likelihood, nats a token" : "right");
   const auto right = [](const SpeedScore& s) {
     if (s.log_likelihood != 0) return fmt::format("{:.3f}", s.log_likelihood);
     return s.n_checked ? fmt::format("{:.1f} %", 100 * s.accuracy()) : std::string("not checked");

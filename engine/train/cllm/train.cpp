@@ -93,7 +93,7 @@ class CllmJob {
 
   bool collect(TrajectoryFile& file);
   std::optional<TrajectoryPrompt> prompt_of(std::int64_t index, const Model& model) const;
-  CollectedText judged(Trajectory trajectory) const;
+  CollectedText selected(Trajectory trajectory) const;
   std::vector<Trajectory> to_learn(const std::vector<CollectedText>& texts) const;
 
   std::vector<SpeedScore> measured(Model& model,
@@ -249,7 +249,7 @@ std::optional<TrajectoryPrompt> CllmJob::prompt_of(std::int64_t index, const Mod
 }
 
 // Decides whether an answer is used for training; clears the blocks of one that is not.
-CollectedText CllmJob::judged(Trajectory trajectory) const {
+CollectedText CllmJob::selected(Trajectory trajectory) const {
   CollectedText text;
   const std::string answer =
       continuation_text(*files_.tokenizer, trajectory.prompt, trajectory.output);
@@ -306,19 +306,19 @@ bool CllmJob::collect(TrajectoryFile& file) {
     return false;
   };
   const auto done = [&](Trajectory trajectory) {
-    const CollectedText text = judged(std::move(trajectory));
+    const CollectedText text = selected(std::move(trajectory));
     file.add(text);
     progress.kept += text.drop == Drop::None;
     for (const BlockPoints& points : text.trajectory.blocks)
       progress.points += static_cast<std::int64_t>(points.size());
     // A file from a recipe with more prompts also has answers to prompts after the last one.
-    const auto n_there = static_cast<std::int64_t>(file.size());
-    progress.done = std::min(n_there, n_prompts_);
+    const auto n_saved = static_cast<std::int64_t>(file.size());
+    progress.done = std::min(n_saved, n_prompts_);
     const double now = std::chrono::duration<double>(Clock::now() - begun).count();
     stages_.collect_seconds = progress.seconds = earlier + now;
     progress.seconds_left =
-        remaining_seconds(static_cast<double>(n_there), static_cast<double>(n_prompts_),
-                          static_cast<double>(n_there - first), now);
+        remaining_seconds(static_cast<double>(n_saved), static_cast<double>(n_prompts_),
+                          static_cast<double>(n_saved - first), now);
     if (callbacks_.collecting) callbacks_.collecting(progress);
   };
   collect_trajectories(*model,

@@ -118,7 +118,7 @@ class Writer {
   const OutputPrompts& prompts() const { return prompts_; }
   void open();
   /// Number of texts in the file, including those of prompts after the plan's last one.
-  std::int64_t n_texts() const { return std::ssize(there_); }
+  std::int64_t n_texts() const { return std::ssize(saved_); }
   bool run(const std::function<bool(const OutputsProgress&)>& keep_going);
 
  private:
@@ -129,7 +129,7 @@ class Writer {
   };
   bool begin_next();
   void end(Text& text);
-  std::optional<bool> judged(const Text& text) const;
+  std::optional<bool> is_correct(const Text& text) const;
   [[noreturn]] void refuse_disk() const;
 
   const NamedTarget& target_;
@@ -139,10 +139,10 @@ class Writer {
   Stepper stepper_;
   OutputLock lock_;
   std::ofstream file_;
-  std::set<std::int64_t> there_;
-  std::int64_t n_planned_ = 0;  // of there_: texts of the plan's prompts
-  // n_gone_ counts texts that were skipped because they have no prompt, or one that is not allowed
-  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;
+  std::set<std::int64_t> saved_;
+  std::int64_t n_planned_ = 0;  // of saved_: texts of the plan's prompts
+  // n_skipped_ counts prompts that are empty or too long
+  std::int64_t next_ = 0, n_skipped_ = 0, n_tokens_ = 0;
   std::vector<std::unique_ptr<Text>> texts_;
 };
 
@@ -171,9 +171,9 @@ void Writer::open() {
     else
       refuse_foreign_file(path_, origin.dump());
     for (std::size_t i = 1; i < lines.line.size(); i++)
-      there_.insert(from_line(lines.line[i], path_ + ":" + std::to_string(i + 1)).index);
+      saved_.insert(from_line(lines.line[i], path_ + ":" + std::to_string(i + 1)).index);
     n_planned_ = std::ranges::count_if(
-        there_, [this](std::int64_t index) { return index < prompts_.count(); });
+        saved_, [this](std::int64_t index) { return index < prompts_.count(); });
     fs::resize_file(path_, lines.n_bytes, unknown);
   }
   file_.open(path_, std::ios::app | std::ios::binary);
@@ -193,12 +193,12 @@ bool Writer::begin_next() {
   const int longest = plan_.max_prompt_tokens > 0 ? std::min(plan_.max_prompt_tokens, room) : room;
   while (next_ < prompts_.count()) {
     const std::int64_t index = next_++;
-    if (there_.contains(index)) continue;
+    if (saved_.contains(index)) continue;
     Record record = prompts_.record(index);
     std::vector<TokenId> prompt;
     if (!record.prompt.empty()) prompt = prompt_tokens(model, record.prompt, plan_.chat);
     if (prompt.empty() || std::ssize(prompt) > longest) {
-      n_gone_++;
+      n_skipped_++;
       continue;
     }
     Limits limits;
@@ -216,7 +216,7 @@ bool Writer::begin_next() {
   return false;
 }
 
-std::optional<bool> Writer::judged(const Text& text) const {
+std::optional<bool> Writer::is_correct(const Text& text) const {
   // Records of the open sets have level 0.
   if (!plan_.check || text.record.level == 0) return {};
   const Sequence& sequence = text.lane.sequence;
@@ -235,11 +235,11 @@ void Writer::end(Text& text) {
   output.tokens.assign(sequence.tokens().begin(), sequence.tokens().end());
   output.n_prompt = static_cast<int>(sequence.prompt().size());
   output.ended = sequence.stop_reason() == StopReason::Eos;
-  output.right = judged(text);
+  output.right = is_correct(text);
   file_ << to_line(output) << std::flush;
   if (!file_) refuse_disk();
   n_tokens_ += std::ssize(sequence.generated());
-  there_.insert(text.index);
+  saved_.insert(text.index);
   n_planned_++;
 }
 
@@ -259,7 +259,7 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& keep_going) 
     if (!keep_going) continue;
     OutputsProgress progress;
     progress.all = prompts_.count();
-    progress.done = n_planned_ + n_gone_;
+    progress.done = n_planned_ + n_skipped_;
     progress.seconds = static_cast<double>(now_ns() - begun) * 1e-9;
     progress.tokens = n_tokens_;
     progress.tokens_per_second = static_cast<double>(n_tokens_) / progress.seconds;

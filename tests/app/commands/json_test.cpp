@@ -490,9 +490,9 @@ TEST_F(CliJson, trace_info_validate_and_convert_report_results) {
       "notices": "array"})");
   EXPECT_EQ(wrong_in(document("trace info " + recording), of_recording), "");
   EXPECT_EQ(wrong_in(document("trace info " + trace), of_trace), "");
-  const json judged = {{"ok", "boolean"}};
-  EXPECT_EQ(wrong_in(document("trace validate " + recording), with(of_recording, judged)), "");
-  EXPECT_EQ(wrong_in(document("trace validate " + trace), with(of_trace, judged)), "");
+  const json with_ok = {{"ok", "boolean"}};
+  EXPECT_EQ(wrong_in(document("trace validate " + recording), with(of_recording, with_ok)), "");
+  EXPECT_EQ(wrong_in(document("trace validate " + trace), with(of_trace, with_ok)), "");
   EXPECT_EQ(wrong_in(document("trace convert " + recording + " " + folder + "/b.txt"),
                      json::parse(R"({"from": "string", "files": ["string"], "notices": "array"})")),
             "");

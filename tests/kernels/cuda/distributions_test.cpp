@@ -123,11 +123,11 @@ struct Scene {
   std::vector<PickRow> rows;         // [nodes]
   std::vector<DrawNode> drawing;
   std::vector<double> uniforms;
-  std::vector<VerifyNode> judging;
+  std::vector<VerifyNode> verifying;
   std::vector<Candidate> candidates;  // [uniforms]; the drawn tokens
 
   DistributionOf distribution(const std::vector<float>& logits, int node) const {
-    const auto begin = logits.begin() + std::ptrdiff_t(judging[node].row) * stride;
+    const auto begin = logits.begin() + std::ptrdiff_t(verifying[node].row) * stride;
     return filtered_distribution(std::vector<float>(begin, begin + n_valid), n_valid, rows[node]);
   }
 };
@@ -161,7 +161,8 @@ Scene scene_of(int n_valid, int n_nodes, std::uint32_t seed) {
     scene.rows.push_back(row);
     const int at = int(random() % kRows), first = int(scene.uniforms.size());
     scene.drawing.push_back({.row = at, .first = first, .n = 1 + i % kWidth, .again = i / 3 % 2});
-    scene.judging.push_back({.row = at, .first = first, .n = 1 + i % kWidth, .uniform = uniform()});
+    scene.verifying.push_back(
+        {.row = at, .first = first, .n = 1 + i % kWidth, .uniform = uniform()});
     for (int c = 0; c <= i % kWidth; c++) scene.uniforms.push_back(uniform());
   }
   for (std::size_t c = 0; c < scene.uniforms.size(); c++)
@@ -211,24 +212,25 @@ struct VerifiedOnDevice {
 };
 VerifiedOnDevice verify_on_device(Device& device, const Scene& scene, int n_rejection_tokens = 0) {
   const DeviceFloats logits(device, scene.target);
-  VerifiedOnDevice judged;
-  judged.nodes.resize(scene.judging.size());
-  judged.candidates.resize(scene.candidates.size());
-  judged.rejection_tokens.resize(scene.judging.size() * n_rejection_tokens);
+  VerifiedOnDevice verified;
+  verified.nodes.resize(scene.verifying.size());
+  verified.candidates.resize(scene.candidates.size());
+  verified.rejection_tokens.resize(scene.verifying.size() * n_rejection_tokens);
   device.ops().verify(device, logits.data(), scene.stride, scene.stride, scene.n_valid,
-                      scene.rows.data(), scene.judging.data(), int(scene.judging.size()),
-                      scene.candidates.data(), int(scene.candidates.size()), judged.nodes.data(),
-                      judged.candidates.data(), n_rejection_tokens, judged.rejection_tokens.data());
-  return judged;
+                      scene.rows.data(), scene.verifying.data(), int(scene.verifying.size()),
+                      scene.candidates.data(), int(scene.candidates.size()), verified.nodes.data(),
+                      verified.candidates.data(), n_rejection_tokens,
+                      verified.rejection_tokens.data());
+  return verified;
 }
 /// Sets the candidates to the drawn tokens; a node has as many as were drawn.
 void propose_drawn(Scene& scene, const DrawnOnDevice& drawn) {
-  for (std::size_t i = 0; i < scene.judging.size(); i++) {
-    scene.judging[i].n = drawn.nodes[i].n;
-    scene.judging[i].q = scene.drawing[i].distribution;
+  for (std::size_t i = 0; i < scene.verifying.size(); i++) {
+    scene.verifying[i].n = drawn.nodes[i].n;
+    scene.verifying[i].q = scene.drawing[i].distribution;
     for (int c = 0; c < drawn.nodes[i].n; c++)
-      scene.candidates[scene.judging[i].first + c].token =
-          drawn.tokens[scene.judging[i].first + c].id;
+      scene.candidates[scene.verifying[i].first + c].token =
+          drawn.tokens[scene.verifying[i].first + c].id;
   }
 }
 
@@ -279,19 +281,19 @@ class CudaVerify : public CudaDistributions {
   static void expect_naive(Device& device,
                            const Scene& scene,
                            const DeviceDistributions* distributions) {
-    const VerifiedOnDevice judged = verify_on_device(device, scene);
-    for (int i = 0; i < int(scene.judging.size()); i++) {
+    const VerifiedOnDevice verified = verify_on_device(device, scene);
+    for (int i = 0; i < int(scene.verifying.size()); i++) {
       SCOPED_TRACE("node " + std::to_string(i));
-      const VerifyNode& node = scene.judging[i];
+      const VerifyNode& node = scene.verifying[i];
       const DistributionOf distribution = scene.distribution(scene.target, i);
       const Verdict verdict = naive_verdict(
           distribution, distributions ? std::optional(distributions->read(i)) : std::nullopt, node,
           scene.candidates);
-      ASSERT_EQ(judged.nodes[i].kept, verdict.kept);
-      ASSERT_EQ(judged.nodes[i].token, verdict.token);
-      ASSERT_NEAR(judged.nodes[i].p, distribution[verdict.token], kRounding);
+      ASSERT_EQ(verified.nodes[i].kept, verdict.kept);
+      ASSERT_EQ(verified.nodes[i].token, verdict.token);
+      ASSERT_NEAR(verified.nodes[i].p, distribution[verdict.token], kRounding);
       for (int c = 0; c < node.n; c++) {
-        const VerifiedCandidate& found = judged.candidates[node.first + c];
+        const VerifiedCandidate& found = verified.candidates[node.first + c];
         ASSERT_NEAR(found.p, distribution[scene.candidates[node.first + c].token], kRounding);
         // The residual is a scaled difference, so small parts have larger errors.
         ASSERT_NEAR(found.chance, verdict.chance[c], 1e-9) << "candidate " << c;
@@ -312,7 +314,7 @@ TEST_P(CudaVerify, sampled_candidates_by_every_rule) {
       node.n = kWidth;
     }
     for (std::size_t i = 0; i < scene.drawing.size(); i++)
-      scene.drawing[i].first = scene.judging[i].first = kWidth * int(i);
+      scene.drawing[i].first = scene.verifying[i].first = kWidth * int(i);
     while (scene.uniforms.size() < kWidth * scene.drawing.size()) {
       scene.uniforms.push_back(scene.uniforms[scene.uniforms.size() / 2]);
       scene.candidates.push_back({0, scene.candidates[scene.uniforms.size() / 3].uniform});
@@ -321,7 +323,7 @@ TEST_P(CudaVerify, sampled_candidates_by_every_rule) {
     for (Candidate& one : scene.candidates) one.uniform = 1 - one.uniform * one.uniform / 2;
     const DeviceDistributions distributions(*device, scene);
     propose_drawn(scene, draw_on_device(*device, scene));
-    for (VerifyNode& node : scene.judging) node.rule = rule;
+    for (VerifyNode& node : scene.verifying) node.rule = rule;
     expect_naive(*device, scene, &distributions);
   }
 }
@@ -333,16 +335,16 @@ TEST_P(CudaVerify, argmax_candidates_by_every_rule) {
        {AcceptanceRule::Without, AcceptanceRule::KSeq, AcceptanceRule::Naive}) {
     SCOPED_TRACE(int(rule));
     Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 7 * int(rule)));
-    for (VerifyNode& node : scene.judging) node.rule = rule;
+    for (VerifyNode& node : scene.verifying) node.rule = rule;
     expect_naive(*device, scene, nullptr);
     // The first candidate of each node is the token of lowest probability, every further one the
     // argmax. Their uniforms are close to 0 or 1.
-    for (int i = 0; i < int(scene.judging.size()); i++) {
+    for (int i = 0; i < int(scene.verifying.size()); i++) {
       const DistributionOf distribution = scene.distribution(scene.target, i);
       const auto best = std::ranges::max_element(distribution) - distribution.begin();
       const auto none = std::ranges::min_element(distribution) - distribution.begin();
-      for (int c = 0; c < scene.judging[i].n; c++) {
-        Candidate& one = scene.candidates[scene.judging[i].first + c];
+      for (int c = 0; c < scene.verifying[i].n; c++) {
+        Candidate& one = scene.candidates[scene.verifying[i].first + c];
         one = {int(c == 0 ? none : best), c == i % 2 ? 1e-9 : 1 - 1e-9};
       }
     }
@@ -358,8 +360,8 @@ TEST_P(CudaVerify, typical_acceptance_with_three_bonus_modes) {
     for (const double epsilon : {0.02, 0.9}) {
       SCOPED_TRACE(int(take));
       Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 3 * int(take)));
-      for (std::size_t i = 0; i < scene.judging.size(); i++) {
-        VerifyNode& node = scene.judging[i];
+      for (std::size_t i = 0; i < scene.verifying.size(); i++) {
+        VerifyNode& node = scene.verifying[i];
         node.rule = AcceptanceRule::Typical;
         node.choice = take;
         node.epsilon = epsilon;
@@ -377,18 +379,19 @@ TEST_P(CudaVerify, nodes_are_batch_invariant) {
   Scene scene = scene_of(n_valid, 12, std::uint32_t(n_valid) + 5);
   const DeviceDistributions distributions(*device, scene);
   propose_drawn(scene, draw_on_device(*device, scene));
-  for (int i = 0; i < 12; i++) scene.judging[i].rule = AcceptanceRule(i % 4);
-  constexpr int kTold = 5;
-  const VerifiedOnDevice all = verify_on_device(*device, scene, kTold);
+  for (int i = 0; i < 12; i++) scene.verifying[i].rule = AcceptanceRule(i % 4);
+  constexpr int kReported = 5;
+  const VerifiedOnDevice all = verify_on_device(*device, scene, kReported);
   const auto expect_same = [&](const Scene& some, const std::vector<int>& which) {
-    const VerifiedOnDevice found = verify_on_device(*device, some, kTold);
+    const VerifiedOnDevice found = verify_on_device(*device, some, kReported);
     for (std::size_t i = 0; i < which.size(); i++) {
       const auto from = std::size_t(which[i]);
       ASSERT_EQ(std::memcmp(&found.nodes[i], &all.nodes[from], sizeof(VerifiedNode)), 0) << from;
-      ASSERT_EQ(std::memcmp(&found.rejection_tokens[i * kTold], &all.rejection_tokens[from * kTold],
-                            kTold * sizeof(RejectionToken)),
-                0);
-      const VerifyNode& node = some.judging[i];
+      ASSERT_EQ(
+          std::memcmp(&found.rejection_tokens[i * kReported],
+                      &all.rejection_tokens[from * kReported], kReported * sizeof(RejectionToken)),
+          0);
+      const VerifyNode& node = some.verifying[i];
       for (int c = node.first; c < node.first + node.n; c++)
         ASSERT_EQ(std::memcmp(&found.candidates[c], &all.candidates[c], sizeof(VerifiedCandidate)),
                   0);
@@ -396,9 +399,9 @@ TEST_P(CudaVerify, nodes_are_batch_invariant) {
   };
   const auto some_of = [&](const std::vector<int>& which) {
     Scene some = scene;
-    some.judging.clear(), some.rows.clear();
+    some.verifying.clear(), some.rows.clear();
     for (const int i : which) {
-      some.judging.push_back(scene.judging[i]);
+      some.verifying.push_back(scene.verifying[i]);
       some.rows.push_back(scene.rows[i]);
     }
     return some;
@@ -415,21 +418,21 @@ TEST_P(CudaVerify, reports_probabilities_of_token_candidates_and_mode) {
   const DeviceDistributions distributions(*device, scene);
   propose_drawn(scene, draw_on_device(*device, scene));
   for (int i = 0; i < 14; i++) {
-    scene.judging[i].rule = i % 2 ? AcceptanceRule::Without : AcceptanceRule::With;
-    if (i % 3 == 0) scene.judging[i].q = nullptr;
+    scene.verifying[i].rule = i % 2 ? AcceptanceRule::Without : AcceptanceRule::With;
+    if (i % 3 == 0) scene.verifying[i].q = nullptr;
   }
-  constexpr int kTold = 8;
-  const VerifiedOnDevice judged = verify_on_device(*device, scene, kTold);
+  constexpr int kReported = 8;
+  const VerifiedOnDevice verified = verify_on_device(*device, scene, kReported);
   for (int i = 0; i < 14; i++) {
     SCOPED_TRACE("node " + std::to_string(i));
-    const VerifyNode& node = scene.judging[i];
+    const VerifyNode& node = scene.verifying[i];
     const DistributionOf p = scene.distribution(scene.target, i),
                          q = node.q ? distributions.read(i) : DistributionOf(n_valid);
     const Verdict verdict =
         naive_verdict(p, node.q ? std::optional(q) : std::nullopt, node, scene.candidates);
     std::vector<int> reported{verdict.token};
     const auto add = [&](int id) {
-      if (reported.size() < kTold && std::ranges::find(reported, id) == reported.end())
+      if (reported.size() < kReported && std::ranges::find(reported, id) == reported.end())
         reported.push_back(id);
     };
     for (int c = 0; c < node.n; c++) add(scene.candidates[node.first + c].token);
@@ -438,8 +441,8 @@ TEST_P(CudaVerify, reports_probabilities_of_token_candidates_and_mode) {
     std::ranges::stable_sort(order, std::greater(), [&](int v) { return std::max(p[v], q[v]); });
     for (const int v : order)
       if (p[v] > 0 || q[v] > 0) add(v);
-    for (int t = 0; t < kTold; t++) {
-      const RejectionToken& found = judged.rejection_tokens[i * kTold + t];
+    for (int t = 0; t < kReported; t++) {
+      const RejectionToken& found = verified.rejection_tokens[i * kReported + t];
       ASSERT_EQ(found.id, t < int(reported.size()) ? reported[t] : -1) << t;
       if (found.id < 0) continue;
       ASSERT_NEAR(found.p, p[found.id], 1e-7);
@@ -461,20 +464,20 @@ TEST_P(CudaDistributions, invalid_distributions_are_named) {
     for (int v = 0; v < n_valid; v++)
       scene.draft[3 * scene.stride + v] = scene.target[3 * scene.stride + v] =
           -std::numeric_limits<float>::infinity();
-    for (int i = 0; i < 8; i++) scene.drawing[i].row = scene.judging[i].row = i % kRows;
+    for (int i = 0; i < 8; i++) scene.drawing[i].row = scene.verifying[i].row = i % kRows;
     const DeviceDistributions distributions(*device, scene);
     const DrawnOnDevice drawn = draw_on_device(*device, scene);
-    const VerifiedOnDevice judged = verify_on_device(*device, scene, 3);
+    const VerifiedOnDevice verified = verify_on_device(*device, scene, 3);
     for (int i = 0; i < 8; i++) {
       SCOPED_TRACE("node " + std::to_string(i));
       const bool is_distribution = i % kRows != 2 && i % kRows != 3;
       ASSERT_EQ(drawn.nodes[i].bad_index, i % kRows == 2 ? at : -1);
       ASSERT_EQ(drawn.nodes[i].largest > 0, is_distribution);
-      ASSERT_EQ(judged.nodes[i].token >= 0, is_distribution);
+      ASSERT_EQ(verified.nodes[i].token >= 0, is_distribution);
       if (is_distribution) continue;
       ASSERT_EQ(drawn.nodes[i].n, 0);
-      ASSERT_EQ(judged.nodes[i].kept, -1);
-      ASSERT_EQ(judged.rejection_tokens[3 * i].id, -1);
+      ASSERT_EQ(verified.nodes[i].kept, -1);
+      ASSERT_EQ(verified.rejection_tokens[3 * i].id, -1);
     }
   }
 }
@@ -495,14 +498,14 @@ TEST_P(CudaVerify, a_uniform_equal_to_the_acceptance_rate_rejects) {
   scene.rows.assign(2, {.temperature = 1});
   const DeviceDistributions distributions(*device, scene);
   propose_drawn(scene, draw_on_device(*device, scene));
-  scene.judging[0].q = nullptr;
+  scene.verifying[0].q = nullptr;
   scene.candidates = {{4, 0.25}, {4, 0.5}, {5, 0.5}};
-  scene.judging[1].n = 1, scene.judging[1].first = 1;
-  const VerifiedOnDevice judged = verify_on_device(*device, scene);
-  EXPECT_EQ(judged.nodes[0].kept, -1);
-  EXPECT_EQ(judged.candidates[0].chance, 0.25);
-  EXPECT_EQ(judged.nodes[1].kept, -1);
-  EXPECT_EQ(judged.candidates[1].chance, 0.5);
+  scene.verifying[1].n = 1, scene.verifying[1].first = 1;
+  const VerifiedOnDevice verified = verify_on_device(*device, scene);
+  EXPECT_EQ(verified.nodes[0].kept, -1);
+  EXPECT_EQ(verified.candidates[0].chance, 0.25);
+  EXPECT_EQ(verified.nodes[1].kept, -1);
+  EXPECT_EQ(verified.candidates[1].chance, 0.5);
   scene.candidates[0].uniform = std::nextafter(0.25, 0),
   scene.candidates[1].uniform = std::nextafter(0.5, 0);
   const VerifiedOnDevice below = verify_on_device(*device, scene);

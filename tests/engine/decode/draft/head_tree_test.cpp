@@ -585,14 +585,14 @@ TEST(HeadTree, stop_below_that_depends_on_verification_is_detected) {
           candidates[0].rows.push_back(tree.add(x, 0, RowTag{RowTag::Kind::Draft, 1, 0}));
           candidates.emplace_back();
         }
-        StepOutput judged;
-        judged.vocab_size = 3;
+        StepOutput target;
+        target.vocab_size = 3;
         for (int row = 0; row < tree.n_rows(); row++)
-          for (const double x : p) judged.logits.push_back(static_cast<float>(std::log(x)));
-        if (stop == Stop::CountsAsRefused) judged.logits[1] = -INFINITY;
+          for (const double x : p) target.logits.push_back(static_cast<float>(std::log(x)));
+        if (stop == Stop::CountsAsRefused) target.logits[1] = -INFINITY;
         const std::vector<TokenId> text{0};
         TokenId token =
-            reject_drafted(text, tree, candidates, judged, {.temperature = 1}, rule, uniforms)
+            reject_drafted(text, tree, candidates, target, {.temperature = 1}, rule, uniforms)
                 .emitted[0];
         if (token == 1 && stop == Stop::DropsWhatWasKept)
           token = draw(p, uniforms.residual(0, p));  // verified again in the next step

@@ -36,7 +36,7 @@ class EmulatedGpuBus : public testing::Test {
   struct Step {
     CudaCalls asked;
     int n_rows = 0, n_with_parent = 0;  // of the target
-    int n_judged = 0;                   // rows outside Lookahead's window
+    int n_verified = 0;                 // rows outside Lookahead's window
     std::vector<DraftForward> drafted;
     std::int64_t n_encoded = 0;  // new k-grams
   };
@@ -56,7 +56,7 @@ class EmulatedGpuBus : public testing::Test {
       step.n_encoded = counts["gram_lookups"] - counts["gram_hits"] - before;
       step.n_rows = lane.tree.n_rows();
       for (const int parent : lane.tree.parent) step.n_with_parent += parent >= 0;
-      for (const RowTag& tag : lane.tree.tag) step.n_judged += tag.kind != RowTag::Kind::Window;
+      for (const RowTag& tag : lane.tree.tag) step.n_verified += tag.kind != RowTag::Kind::Window;
       step.drafted = lane.decoder->draft_forwards();
       steps.push_back(step);
     }
@@ -83,7 +83,7 @@ TEST_F(EmulatedGpuBus, without_drafts_only_choices_are_copied_with_one_wait) {
         EXPECT_EQ(step.asked.waits, 1);
         const std::int64_t successors = name == "recycling" ? step.n_rows * 8 * 8 : 0;
         EXPECT_EQ(step.asked.to_host,
-                  step.n_rows * 24 + successors + (rejects ? verify_result(step.n_judged) : 0));
+                  step.n_rows * 24 + successors + (rejects ? verify_result(step.n_verified) : 0));
       }
     }
   }

@@ -117,13 +117,13 @@ TEST(Stepper, propose_runs_the_draft_and_verify_the_target) {
     Lane lane = start(model, {1, 2, 3, 1, 2}, job);
     Lane* const lanes[] = {&lane};
     EventList events;
-    Stepper drafting(model, &events), judging(model, &events);
+    Stepper drafting(model, &events), verifying(model, &events);
     while (!lane.sequence.finished()) {
       const int n_target = model.n_forwards;
       drafting.propose(lane);
       EXPECT_EQ(model.n_forwards, n_target) << described(job);
       const int n_draft = draft.n_forwards;
-      judging.verify(lanes);
+      verifying.verify(lanes);
       EXPECT_EQ(model.n_forwards, n_target + 1) << described(job);
       EXPECT_EQ(draft.n_forwards, n_draft) << described(job);
     }

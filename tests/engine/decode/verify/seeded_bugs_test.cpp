@@ -153,7 +153,7 @@ class Decode {
       const Text kept(drafted.begin(), drafted.begin() + i);
       p.push_back(softmax(pair_.target, after(kept), pair_.temperature));
     }
-    judge(drafted, q, p);
+    verify(drafted, q, p);
   }
 
   Text after(const Text& drafted) const {
@@ -162,7 +162,7 @@ class Decode {
     return text;
   }
 
-  void judge(const Text& drafted, std::vector<Probabilities>& q, std::vector<Probabilities>& p) {
+  void verify(const Text& drafted, std::vector<Probabilities>& q, std::vector<Probabilities>& p) {
     for (std::size_t i = 0; i < drafted.size(); i++) {
       const TokenId x = drafted[i];
       const Probabilities filtered = nucleus(p[i], pair_.top_p);
@@ -179,9 +179,9 @@ class Decode {
         }
         return emit(drawn(filtered));
       }
-      const Probabilities& judged_by = is(Bug::QOffByOne) && i > 0 ? q[i - 1] : q[i];
-      double chance = std::min(1.0, at(filtered, x) / at(judged_by, x));
-      if (is(Bug::KeepsAtHalf) && at(filtered, x) >= at(judged_by, x) / 2) chance = 1;
+      const Probabilities& proposed_by = is(Bug::QOffByOne) && i > 0 ? q[i - 1] : q[i];
+      double chance = std::min(1.0, at(filtered, x) / at(proposed_by, x));
+      if (is(Bug::KeepsAtHalf) && at(filtered, x) >= at(proposed_by, x) / 2) chance = 1;
       // This mistake keeps a token of probability 0 if u is 0, which is too rare to enumerate. The
       // test gives u = 0 the probability 0.05.
       if (is(Bug::KeepsAtZero) && chance == 0) chance = 0.05;

@@ -37,10 +37,10 @@ TokenTree tree_of(const std::vector<std::pair<TokenId, int>>& rows) {
 const Sampling kWarm{.temperature = 1};
 const std::vector<TokenId> kText{0};
 
-Decision judged(const TokenTree& tree,
-                const StepOutput& out,
-                const TypicalSettings& settings = {},
-                const Sampling& sampling = kWarm) {
+Decision verified(const TokenTree& tree,
+                  const StepOutput& out,
+                  const TypicalSettings& settings = {},
+                  const Sampling& sampling = kWarm) {
   PhiloxUniforms uniforms(1);
   return accept_typical(kText, tree, out, sampling, settings, uniforms);
 }
@@ -58,8 +58,8 @@ TEST(Typical, uniform_accepts_all_tokens_and_one_hot_the_mode) {
   for (TokenId token = 0; token < 4; token++) {
     const TokenTree tree = tree_of({{0, -1}, {token, 0}});
     const Distribution uniform(4, 0.25), sure{0, 0, 1, 0};
-    EXPECT_EQ(judged(tree, answering({uniform, uniform})).path.size(), 2u);
-    EXPECT_EQ(judged(tree, answering({sure, uniform})).path.size(), token == 2 ? 2u : 1u);
+    EXPECT_EQ(verified(tree, answering({uniform, uniform})).path.size(), 2u);
+    EXPECT_EQ(verified(tree, answering({sure, uniform})).path.size(), token == 2 ? 2u : 1u);
   }
 }
 
@@ -75,7 +75,7 @@ TEST(Typical, the_mode_is_accepted_if_it_exceeds_the_threshold) {
     const auto mode =
         static_cast<TokenId>(std::ranges::max_element(distribution) - distribution.begin());
     const TokenTree tree = tree_of({{0, -1}, {mode, 0}});
-    const bool kept = judged(tree, answering({distribution, distribution})).path.size() == 2;
+    const bool kept = verified(tree, answering({distribution, distribution})).path.size() == 2;
     EXPECT_EQ(kept, std::ranges::max(distribution) > typical_threshold(distribution, {}));
     n_kept += kept;
   }
@@ -106,7 +106,7 @@ TEST(Typical, a_higher_temperature_accepts_a_superset) {
             1e-4)
           break;  // too close for single precision
         const auto kept = [&](const Distribution& of, float at) {
-          return judged(tree, answering({of, of}), {}, {.temperature = at}).path.size() == 2;
+          return verified(tree, answering({of, of}), {}, {.temperature = at}).path.size() == 2;
         };
         const bool now = kept(distribution, temperature);
         EXPECT_EQ(now, kept(heated, 1)) << temperature;
@@ -127,7 +127,7 @@ TEST(Typical, the_longest_then_likeliest_path_is_accepted) {
   // Two paths of two tokens and one of one: tokens 1 then 3, tokens 2 then 3, token 1 then 0.
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {3, 1}, {3, 2}, {0, 2}});
   const auto path = [&](const Distribution& after_1, const Distribution& after_2) {
-    return judged(tree, answering({root, after_1, after_2, spread, spread, spread})).path;
+    return verified(tree, answering({root, after_1, after_2, spread, spread, spread})).path;
   };
   EXPECT_EQ(path(sure, Distribution{1, 0, 0, 0}), (std::vector{0, 1, 3}));  // .5 * 1 beats .4 * 1
   EXPECT_EQ(path(Distribution{0, 1, 0, 0}, sure),
@@ -141,7 +141,7 @@ TEST(Typical, a_token_outside_the_tree_matches_nothing) {
   // paths with token 0 accept a token that nobody proposed.
   const Distribution zero{1, 0, 0, 0}, one{0, 1, 0, 0};
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {3, 2}, {3, 3}});
-  const Decision decision = judged(tree, answering({one, zero, zero, zero, zero}));
+  const Decision decision = verified(tree, answering({one, zero, zero, zero, zero}));
   EXPECT_EQ(decision.path, (std::vector{0, 1}));
   EXPECT_EQ(decision.emitted, (std::vector<TokenId>{1, 0}));
 }
@@ -149,7 +149,7 @@ TEST(Typical, a_token_outside_the_tree_matches_nothing) {
 TEST(Typical, temperature_0_is_the_greedy_choice) {
   const Distribution a{.1, .46, .44, 0}, b{.3, .3, .2, .2};
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {0, 1}, {1, 1}});
-  const Decision decision = judged(tree, answering({a, b, b, b, b}), {}, {.temperature = 0});
+  const Decision decision = verified(tree, answering({a, b, b, b, b}), {}, {.temperature = 0});
   EXPECT_EQ(decision.path, (std::vector{0, 1, 3}));
   EXPECT_EQ(decision.emitted, (std::vector<TokenId>{1, 0, 0}));
 }
@@ -190,7 +190,7 @@ TEST(Typical, device_results_are_read_row_by_row) {
   for (const kernels::Candidate& one : asked.candidates)  // 3 is accepted, and 5 after it
     out.verify_result.candidates.push_back(
         {one.token / 10.0, one.token == 3 || one.token == 5 ? 1. : 0.});
-  const Decision decision = judged(tree, out);
+  const Decision decision = verified(tree, out);
   EXPECT_EQ(decision.emitted, (std::vector<TokenId>{3, 5, 15}));
   EXPECT_EQ(decision.path, (std::vector<int>{0, 3, 5}));
   EXPECT_EQ(decision.row_p, (std::vector<float>{-1, 0.1f, -1, 0.3f, -1, 0.5f}));
