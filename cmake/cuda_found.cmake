@@ -1,33 +1,33 @@
-# What of CUDA is on this machine, as far as the kernels can use it.
+# Finds nvcc and the GPUs of this machine.
 set(OLDEST_CUDA_ARCH 80) # tensor cores take bf16, and there are asynchronous copies, from compute capability 8.0 on
-set(OLDEST_NVCC 12)      # speaks C++20
+set(OLDEST_NVCC 12)      # supports C++20
 
 find_program(NVCC nvcc PATHS /usr/local/cuda/bin)
 
-# ON where the nvcc that was found can compile the kernels; else OFF, and a message says why.
+# Sets the result to ON if the nvcc that was found can compile the kernels; else to OFF, with a message that says why.
 function(nvcc_serves result)
   set(${result} OFF PARENT_SCOPE)
   if(NOT NVCC)
     return()
   endif()
-  execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE told ERROR_QUIET)
-  if(NOT told MATCHES "release ([0-9]+\\.[0-9]+)")
-    message(STATUS "CUDA kernels: left out; ${NVCC} does not say which CUDA it is of")
+  execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE output ERROR_QUIET)
+  if(NOT output MATCHES "release ([0-9]+\\.[0-9]+)")
+    message(STATUS "CUDA kernels: left out; the version of ${NVCC} is unknown")
   elseif(CMAKE_MATCH_1 VERSION_LESS ${OLDEST_NVCC})
-    message(STATUS "CUDA kernels: left out; ${NVCC} is of CUDA ${CMAKE_MATCH_1}, and they need ${OLDEST_NVCC} at least")
+    message(STATUS "CUDA kernels: left out; ${NVCC} belongs to CUDA ${CMAKE_MATCH_1}, and they need ${OLDEST_NVCC} or later")
   else()
     set(${result} ON PARENT_SCOPE)
   endif()
 endfunction()
 
-# Of the GPUs that are here those that the kernels can run on, "80;90"; 90 where there are none.
+# Sets the result to the architectures of this machine's GPUs that can run the kernels, "80;90"; to 90 if there are none.
 function(found_cuda_archs result)
   find_program(NVIDIA_SMI nvidia-smi)
   set(archs "")
   if(NVIDIA_SMI)
     execute_process(COMMAND ${NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
-      OUTPUT_VARIABLE told ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
-    string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${told}")
+      OUTPUT_VARIABLE output ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${output}")
     list(REMOVE_DUPLICATES capabilities)
     foreach(capability ${capabilities})
       string(REPLACE "." "" arch ${capability})
@@ -45,7 +45,7 @@ function(found_cuda_archs result)
   set(${result} ${archs} PARENT_SCOPE)
 endfunction()
 
-# Those of DECOSCOPE_CUDA_ARCHS or, where it names none, of the GPUs that are here.
+# The architectures of DECOSCOPE_CUDA_ARCHS; if it is empty, those of this machine's GPUs.
 function(wanted_cuda_archs result)
   if(NOT DECOSCOPE_CUDA_ARCHS)
     found_cuda_archs(archs)

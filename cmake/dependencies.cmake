@@ -1,4 +1,4 @@
-# Third-party parts; docs/dependencies.md says why each is there.
+# Third-party parts; docs/dependencies.md has the purpose of each.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -15,7 +15,7 @@ pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 
 find_package(dnnl REQUIRED)
 
-# Where scripts/setup.sh unpacks source archives: $cache_home/decoscope.
+# scripts/setup.sh unpacks source archives in $cache_home/decoscope.
 if(DEFINED ENV{XDG_CACHE_HOME})
   set(cache_home "$ENV{XDG_CACHE_HOME}")
 else()

@@ -16,7 +16,7 @@ target_include_directories(imgui_headers SYSTEM INTERFACE ${imgui_src} ${imgui_s
 # 32-bit characters: with 16 an emoji typed or pasted into the prompt becomes U+FFFD, or nothing.
 target_compile_definitions(imgui_headers INTERFACE "ImDrawIdx=unsigned int" IMGUI_USE_WCHAR32 IMGUI_DISABLE_OBSOLETE_FUNCTIONS
                                                    IMPLOT_DISABLE_OBSOLETE_FUNCTIONS)
-# Where assertions go: everything that takes imgui.h in sees the same, so that an inline function of it is one.
+# The handler of assertions. All files that include imgui.h get the same one, so its inline functions have one definition.
 target_include_directories(imgui_headers INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(imgui_headers INTERFACE "IMGUI_USER_CONFIG=\"ui/widgets/imgui_config.h\"")
 

@@ -1,9 +1,10 @@
 # compiled_by_nvcc(<target> <source> <all files it is made of>): one object for the GPUs of DECOSCOPE_CUDA_ARCHS, PTX of the
 # last for those to come, and the runtime linked statically, so that the program starts where there is no driver.
 # Sets BUILT_ARCHS, "80,90".
-# (CMake 3.25 does not know that nvcc 13 speaks C++20, and asking nvcc what it is would double the configure step.)
+# CMake's own CUDA support is not used: CMake 3.25 does not know that nvcc 13 supports C++20, and its check of nvcc doubles the
+# configure time.
 set(DECOSCOPE_CUDA_ARCHS "" CACHE STRING "Compute capabilities from 80 on, 80;90; empty: of the GPU that is found, else 90")
-option(DECOSCOPE_SHARED_CUDART "Link CUDA's runtime as a shared library, for a library to stand before it (scripts/gpu_check.sh)" OFF)
+option(DECOSCOPE_SHARED_CUDART "Link CUDA's runtime as a shared library, so that another library can intercept its calls (scripts/gpu_check.sh)" OFF)
 
 function(compiled_by_nvcc target source)
   wanted_cuda_archs(archs)
@@ -15,14 +16,14 @@ function(compiled_by_nvcc target source)
   endforeach()
   list(GET archs -1 last)
   list(APPEND code -gencode arch=compute_${last},code=compute_${last})
-  list(JOIN archs ", sm_" told)
+  list(JOIN archs ", sm_" names)
   list(JOIN archs "," built)
   set(BUILT_ARCHS ${built} PARENT_SCOPE)
-  message(STATUS "CUDA kernels: ${NVCC} for sm_${told} and PTX")
+  message(STATUS "CUDA kernels: ${NVCC} for sm_${names} and PTX")
 
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE files)
-  # What looks for faults of the program's own before every launch belongs to the emulation and to debug builds.
+  # Checks before every launch, which find faults of this program, are for the emulation and debug builds only.
   set(ndebug -DNDEBUG)
   if(CMAKE_BUILD_TYPE STREQUAL Debug)
     set(ndebug "")

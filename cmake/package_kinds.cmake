@@ -1,4 +1,4 @@
-# Read by CPack once per kind of package: only the archive brings the libraries, and a folder of its own.
+# CPack reads this file once per kind of package. Only the archive contains the libraries, in a top folder of its own.
 if(CPACK_GENERATOR STREQUAL "DEB")
   set(CPACK_COMPONENTS_ALL program)
 else()

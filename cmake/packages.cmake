@@ -1,5 +1,5 @@
-# What an installed Decoscope consists of, and the packages that CPack makes of it (scripts/package.sh): a .deb, which takes its libraries from
-# Debian, and a .tar.xz, which brings them and runs in any folder.
+# The installed files, and the packages that CPack makes of them (scripts/package.sh): a .deb, which takes its libraries from Debian, and a
+# .tar.xz, which contains them and runs in any folder.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # the packages need the program alone
 include(GNUInstallDirs)
 set(data_dir ${CMAKE_INSTALL_DATADIR})

@@ -234,7 +234,7 @@ struct TraceOptions {
   int run = 0;  // convert to a trace: number of the run to convert; 0: all runs
   int first_step = 0, last_step = 0x7FFF'FFFF;
   std::string clock;  // convert: wall or compute; empty: that of the format
-  // Of an animation:
+  // For animations:
   bool by_time = false;   // frames at equal distances of own compute; false: one for each step
   int ms_per_step = 250;  // by step: how long a frame is shown
   double seconds = 10;    // by time: how long the animation takes

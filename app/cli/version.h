@@ -1,4 +1,4 @@
-// What this program was built with, and which processors it runs on.
+// The tools and libraries that built this program, and the processors it runs on.
 #pragma once
 
 #include <string>

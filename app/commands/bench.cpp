@@ -139,7 +139,7 @@ void generate_a_little(engine::LoadedModel& loaded, int context) {
   engine::run_to_end(loaded, run, 0, nullptr, interrupted);
 }
 
-/// What the attention of a step after `context` positions of each of n_texts texts must do at least.
+/// The least work of attention in a step of n_texts sequences, each after `context` positions.
 struct AttentionWork {
   double read_bytes = 0;     // keys and values, each read once for all rows
   double flops_per_row = 0;  // of one row per text

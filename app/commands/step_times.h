@@ -19,7 +19,7 @@ class Device;
 
 namespace app {
 
-/// What to time.
+/// The steps to time.
 struct StepTiming {
   std::vector<int> rows;  // the numbers of rows per sequence to time
   int context = 128;      // committed tokens before these rows

@@ -10,7 +10,7 @@ namespace engine {
 
 /// One character of a text, or one byte that is not UTF-8.
 struct Utf8Char {
-  /// Whether the bytes are a character.
+  /// The validity of the bytes.
   enum State {
     Valid,
     Invalid,     // no character starts with this byte; length 1

@@ -31,7 +31,7 @@ struct ModelFiles {
   kernels::DType packed_type =
       kernels::DType::F32;               // of quantised weights: the format that has their values
   std::shared_ptr<const GgufFile> gguf;  // the file, or the first part of it; null for a directory
-  /// Of a draft that shares a target's embedding: the target's path; empty: it shares none.
+  /// The path of the target whose embedding a draft shares; empty: it shares none.
   std::string target_path;
   /// The tokens that such a draft can propose, ascending; empty: all.
   std::vector<TokenId> output_tokens;

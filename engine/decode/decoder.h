@@ -43,8 +43,8 @@ struct DecoderContext {
   /// Prompts that the draft model has read, for decoders that draft on one thread; null: nothing is
   /// shared.
   PromptCaches* draft_prompts = nullptr;
-  /// What all runs of the target know about costs and guesses, for sizes on "auto"; null: the run
-  /// learns by itself and assumes a cost of rows.
+  /// Costs and statistics of guesses that all runs of the target share, for sizes on "auto"; null:
+  /// the run learns alone and assumes a cost of rows.
   StepControl* control = nullptr;
   std::uint32_t draft_id = 0;  // id of the draft model or heads; names their statistics
   /// Successors shared by all runs of this target, for recycling with keep=true; null: the run collects its

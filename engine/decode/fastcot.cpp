@@ -72,7 +72,7 @@ void FastCotOptions::bind(OptionBinder& binder) {
   binder.whole_or_auto("window", window, 0, 255,
                        "c: number of approximate tokens guessed in every step. Each costs a row. 0 "
                        "is plain decoding. "
-                       "'auto' chooses the window that brings the most tokens per time; with an "
+                       "'auto' chooses the window that yields the most tokens per time; with an "
                        "early stop it is 10.");
   binder.choice("filler", filler,
                 {{"pad", Fill::Pad}, {"prompt", Fill::Prompt}, {"repeat", Fill::Repeat}},

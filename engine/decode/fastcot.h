@@ -11,7 +11,7 @@
 //   differs   the window is refilled in every step; a row's repetition penalty counts the guesses
 //             before it (without them exact tokens could differ from AR's); the paper gives no
 //             formula for its probe, so ours is in attention_score()
-//   sized     window=auto, our addition: the window that brings the most tokens per time, or none
+//   sized     window=auto, our addition: the window that yields the most tokens per time, or none
 #pragma once
 
 #include <map>

@@ -37,7 +37,7 @@ void JacobiOptions::bind(OptionBinder& binder) {
   binder.whole_or_auto(
       "block", block, 1, 256,
       "Tokens refined at once: a longer block can finish more in one step, but each step computes "
-      "that many rows. 1 is plain decoding; 'auto' chooses the block that brings the most tokens "
+      "that many rows. 1 is plain decoding; 'auto' chooses the block that yields the most tokens "
       "per time.");
   binder.choice("refill", refill, {{"block", Refill::Block}, {"slide", Refill::Slide}},
                 "The rest of the block after tokens become final: 'block' shrinks it until all are "

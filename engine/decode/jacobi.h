@@ -9,7 +9,7 @@
 //   needs     nothing; a model trained for it (a CLLM) converges in fewer iterations
 //   cost      1 target step of at most `block` rows per iteration; never more steps than AR
 //             (form=textbook is another decoder: textbook_jacobi.h)
-//   sized     block=auto, our addition: the block that brings the most tokens per time; 1 where no
+//   sized     block=auto, our addition: the block that yields the most tokens per time; 1 where no
 //             block pays
 //   differs   refill=slide keeps the block full, like FastCoT's window; a block ends at
 //             end-of-sequence; the last block is cut to the tokens that may still be emitted

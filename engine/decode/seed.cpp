@@ -39,7 +39,7 @@ void SeedOptions::bind(OptionBinder& binder) {
       "schedule; with more, one pass over the weights verifies all of them.");
   binder.choice<std::string>(
       "overlap", overlap, {{"auto", "auto"}, {"always", "always"}, {"never", "never"}},
-      "Drafting while the model verifies: 'auto' chooses the way that brings more tokens per "
+      "Drafting while the model verifies: 'auto' chooses the way that yields more tokens per "
       "time, 'always' is the published schedule, 'never' runs the two models in turn, each with "
       "all threads. It changes no token.");
   binder.whole(

@@ -1,4 +1,4 @@
-// Whether a prompt goes through the model's chat template.
+// The choice between the model's chat template and the raw prompt.
 #pragma once
 
 #include <cstdint>

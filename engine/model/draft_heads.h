@@ -89,7 +89,7 @@ class ChimeraSequence {
   /// Encodes k-grams into the cache, before any is looked up.
   /// @param grams  [n, gram]
   virtual void fill_cache(std::span<const TokenId> grams) = 0;
-  /// What this sequence has looked up in the cache, without fill_cache().
+  /// Counts of this sequence's look-ups in the cache, without those of fill_cache().
   virtual GramCounts gram_counts() const = 0;
 };
 

@@ -72,7 +72,7 @@ struct LoadedModel {
   /// it.
   std::vector<std::unique_ptr<LoadedHeads>> heads;
 
-  /// What all runs of this target know about the time of its steps and about guesses.
+  /// Times of steps and statistics of guesses, shared by all runs of this target.
   std::shared_ptr<StepControl> control = {};
   bool is_timed = false;  // the time of its steps was measured or read (engine/store/calibration.h)
   std::shared_ptr<KeptSuccessors> successors = {};  // shared by all runs of this target (recycling)
@@ -109,7 +109,7 @@ struct RunModels {
 /// directory. Empty: those that the target's card names, else those found by the target's name.
 struct DraftResources {
   std::string draft = {};
-  // at most one folder for each kind of heads; its files tell the kind
+  // at most one folder for each kind of heads, which its files determine
   std::vector<std::string> heads = {};
   std::string draft_scale = {};  // scale of the draft model, WxD; empty: the target's
 };

@@ -109,7 +109,7 @@ class CudaDevice final : public Device {
   /// Limits the memory in which prompts.cu reorders weights, for tests. The memory always holds at
   /// least 64 outputs.
   void limit_slab(std::int64_t bytes) { slab_bytes_ = bytes; }
-  /// That limit in bytes.
+  /// The limit set by limit_slab(), in bytes.
   std::int64_t slab_bytes() const { return slab_bytes_; }
 
   /// Device memory. If there is no room, waits for the stream, frees all cached graphs and tries once more.

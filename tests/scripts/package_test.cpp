@@ -1,4 +1,4 @@
-// What `cmake --install` puts into a package, and the installed program in a folder of its own. scripts/package.sh packs the same components.
+// The files that `cmake --install` puts into a package, and the installed program in a separate folder. scripts/package.sh packs the same components.
 #include <sys/wait.h>
 #include <cstdlib>
 #include <filesystem>

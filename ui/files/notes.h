@@ -64,7 +64,7 @@ struct MeasuredRange {
 /// The size of the largest recorded_layout() that is used, bytes; some 10 KB are usual.
 inline constexpr std::size_t kMaxRecordedLayout = 64u << 10;
 
-/// What the panels showed when the document was left. It is not a part of undo.
+/// The view of the panels when the document was closed. Undo does not change it.
 struct NotedView {
   std::optional<Lens> lens;  // nullopt: the user has not chosen one
   std::string layout;        // word of the layout preset; empty: the user has not chosen one

@@ -195,7 +195,7 @@ void add_window_hits(Numbers& numbers, const engine::RunRecord& run) {
       "TO(AD/PD*): tokens of that text that the window guessed at any position / these positions");
 }
 
-// Adds what the sizes that the decoder chose were expected to bring, beside what came, over the whole run.
+// Adds the expected and the actual tokens and times of the sizes that the decoder chose, over the whole run.
 void add_chosen_sizes(Numbers& numbers, const engine::RunRecord& run) {
   if (!run.finished || !run.finished->metrics.contains("sized_steps")) return;
   const auto value = [&run](const char* name) {

@@ -8,7 +8,7 @@
 
 namespace ui {
 
-/// How much the window moves by itself, a setting. Playing the view and held keys are all that glides; everything else changes at once.
+/// A setting: how smoothly the view moves while it plays or a key is held. Everything else changes at once.
 enum class Motion {
   Full,     ///< a move in every frame
   Reduced,  ///< ten moves a second, and tabs do not glide

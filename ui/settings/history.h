@@ -11,7 +11,7 @@
 
 namespace ui {
 
-/// What undo restores.
+/// The state that undo restores.
 struct Arrangement {
   std::string settings;         // to_text(chosen_part())
   Notes notes;                  // without temporary marks

@@ -19,8 +19,8 @@ constexpr double kRecent = 0.3;       // a size with fewer uses counts as unknow
 constexpr double kHope = 1.5;         // for the tokens of unknown sizes
 
 /// Expected tokens of further rows.
-/// @param full    share of the steps in which all of the first rows brought a token
-/// @param n_rows  number of these rows; the first one always brings one
+/// @param full    share of the steps in which all of the first rows yielded a token
+/// @param n_rows  number of these rows; the first one always yields one
 double tokens_after(double full, int n_rows, int n_more) {
   if (full <= 0 || n_rows < 2) return 0;
   const double right = std::pow(full, 1.0 / (n_rows - 1));

@@ -1,13 +1,13 @@
-// Chooses the size of a step's guess: the one that brings the most tokens for its time.
+// Chooses the size of a step's guess: the one that yields the most tokens for its time.
 //   per step  sizes of this step alone. A step's time is worth the tokens that decoding has lately
-//             brought in such a time, so each guessed token must be worth the time of its row
+//             yielded in that time, so each guessed token must be worth the time of its row
 //   lasting   sizes that are kept for several steps (blocks, windows). The size with the most tokens
 //             per time is best
 //   none      the first size is plain decoding and always a choice
 //   probes    another size is tried while it could be better than the best one by an optimistic
 //             estimate. Probes may cost 0.8 % of the time. If nothing was guessed for a while, the best
 //             guess is tried, and again while it succeeds. A plain step is made from time to time too,
-//             because it tells what the other rows cost
+//             because it shows the cost of the other rows
 #pragma once
 
 #include <cstddef>
@@ -68,7 +68,7 @@ class SizeChooser {
   double probed_ = 0;  // expected tokens of a probe that has not come yet; 0: none
 };
 
-/// What lasting sizes brought: tokens and the rows of their steps, with forgetting.
+/// Tokens of lasting sizes and the rows of their steps, with forgetting.
 class SizeHistory {
  public:
   /// @param sizes    ascending; the first is plain decoding, with one row a step
@@ -84,8 +84,8 @@ class SizeHistory {
   void add_refined(int n_rows, int n_tokens);
   /// Reduces the weight of all uses; called once a step.
   void fade();
-  /// The plans of all sizes. A window without a recent use is expected to bring as many tokens as
-  /// the next smaller one, and more if every row of that one often brought a token; its optimistic
+  /// The plans of all sizes. A window without a recent use is expected to yield as many tokens as
+  /// the next smaller one, and more if every row of that one often yielded a token; its optimistic
   /// estimate is 1.5 times as many. The steps expected of a block without a recent use follow from the
   /// share of refined guesses that were right. Of sizes above the largest one in use, only those up to
   /// twice that size (at least 4) are plans.
@@ -94,7 +94,7 @@ class SizeHistory {
  private:
   struct Use {
     double n = 0, tokens = 0, steps = 0;
-    double full = 0;           // uses of one step in which every row brought a token
+    double full = 0;           // uses of one step in which every row yielded a token
     std::vector<double> rows;  // [n_rows] number of steps with this many rows
   };
   SizePlan unknown_block(int size, const StepControl& control) const;
@@ -124,7 +124,7 @@ struct WindowKnowledge final : LastingKnowledge {
 ///   window  keeps its size for as many steps as it has rows, because new guesses must be refined
 ///           before they can be right
 /// A row does not depend on the rows after it. So each block and window also shows what all smaller
-/// ones would have brought.
+/// ones would have yielded.
 class LastingSize {
  public:
   enum class Kind { Block, Window };

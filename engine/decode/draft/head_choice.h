@@ -40,7 +40,7 @@ class HeadKnowledge final : public Learned {
   /// The number of rows, beside the root, that are worth their time.
   /// @param right  chances, descending
   int choose_rows(std::span<const double> right, const StepControl& control) const;
-  /// Counts the candidates that the emitted tokens tell about, verified or not.
+  /// Counts the candidates that the emitted tokens confirm or refute, verified or not.
   void learn(std::span<const HeadCandidate> candidates, std::span<const TokenId> emitted);
   /// Counts a step.
   /// @param ms        its expected time; plain_ms: that of a plain step

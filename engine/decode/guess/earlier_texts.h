@@ -44,7 +44,7 @@ class EarlierTexts {
   const SuffixAutomaton& runs() const { return runs_; }
   /// The file; null: there is none.
   const PoolFile* file() const { return file_.get(); }
-  /// Where the token with this index in runs() is from: the run, and the position in its sequence.
+  /// The source of the token with this index in runs(): the run, and the position in its sequence.
   GuessSource source_in_runs(int index) const;
   /// Number of texts of runs.
   int n_texts() const { return static_cast<int>(texts_.size()); }

@@ -119,7 +119,7 @@ void PoolKnowledge::learn(std::span<const FoundNgram> found, std::span<const Tok
     const std::size_t n_known = std::min(one.ngram->rest.size(), emitted.size());
     first(one, rank).add(right > 0);
     for (std::size_t j = 1; j < n_known && j <= right; j++) next(one, j).add(j < right);
-    // The last emitted token is the target's own, so it was not brought by a guess.
+    // The last emitted token is the target's own, so no guess yielded it.
     best[one.from_window] = std::max(best[one.from_window], std::min(right, emitted.size() - 1));
   }
   if (best[1] > best[0]) window_tokens_ += static_cast<double>(best[1] - best[0]);

@@ -52,7 +52,7 @@ class PoolKnowledge final : public Learned {
   /// @param plain_share  the step's expected time / that of a plain step
   void came(int window_rows, int n_tokens, double plain_share);
 
-  /// Expected tokens that a row of the window brings.
+  /// Expected tokens that a row of the window yields.
   double tokens_per_window_row() const;
   /// The number of columns, at most `most`, whose rows are worth their time.
   /// @param n_levels  rows of a column

@@ -9,7 +9,7 @@
 
 namespace engine {
 
-/// What add_successors() needs besides the tree.
+/// The inputs of add_successors() besides the tree.
 struct SuccessorSource {
   const RankTree& ranks;
   const SuccessorTable& table;

@@ -102,8 +102,8 @@ class Growth {
     return n_context > 0;
   }
 
-  /// Of the candidates with one token, that of the longest match in its text is kept, and of several texts the
-  /// likeliest one.
+  /// Adds a candidate. Of the candidates with one token, keeps that of the longest match within a text, and the
+  /// likeliest one among several texts.
   void add(const SuffixToken& one) {
     if (std::ranges::find(limits_.never, one.token) != limits_.never.end()) return;
     const auto other = std::ranges::find(found_, one.token, &SuffixToken::token);

@@ -15,7 +15,7 @@ class MpiProcesses {
   /// Joins the other processes.
   /// @throws Error  as mpi_exchange()
   MpiProcesses();
-  /// Rank 0: tells the others that no more runs follow.
+  /// Rank 0: informs the others that no more runs follow.
   ~MpiProcesses();
   MpiProcesses(const MpiProcesses&) = delete;
   MpiProcesses& operator=(const MpiProcesses&) = delete;

@@ -52,7 +52,7 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
                 fmt::format("{}: cannot be created: {}{}", escaped(path), std::strerror(errno),
                             exists ? "; choose another name" : ""));
   }
-  ::flock(fd_, LOCK_EX | LOCK_NB);  // tells other programs that the file is in use
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // marks the file as in use for other programs
   pending_ = recording_header(unix_seconds());
   footer_.reserve(64);  // a close allocates nothing
   writer_ = std::thread([this] { write_loop(); });

@@ -162,7 +162,7 @@ class Timeline {
   /// Sets the limit of packed payload (payload.h) in bytes. Above it the oldest is dropped, and
   /// RunRecord::dropped reports it; structure is always kept.
   void set_payload_budget(std::size_t bytes) { payload_budget_ = bytes; }
-  /// That limit.
+  /// The limit of packed payload in bytes.
   std::size_t payload_budget() const { return payload_budget_; }
   /// Bytes of packed payload.
   std::size_t payload_bytes() const { return payload_bytes_; }

@@ -49,7 +49,7 @@ std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
   return text + "\n";
 }
 
-// What the folder holds and how it is used.
+// The content of the folder and its use.
 std::string introduction(const CllmRecipe& recipe,
                          const ModelConfig& model,
                          const std::string& target) {
@@ -74,7 +74,7 @@ std::string introduction(const CllmRecipe& recipe,
           : "");
 }
 
-// Where the prompts are from.
+// The origin of the prompts.
 std::string data_used(const CllmRecipe& recipe, const std::string& target) {
   if (!recipe.chat)
     return fmt::format(

@@ -46,7 +46,7 @@ struct TrainOptions {
   std::string directory;
   /// Initial weights in the order of ParameterLayout; empty: random. Ignored by a resumed run.
   std::vector<float> start_from;
-  /// Of a draft that shares its target's embedding; else null. Outlives the run.
+  /// The target's embedding, if a draft shares it; else null. Outlives the run.
   const SharedEmbedding* shared = nullptr;
   /// The name of the CUDA device to train on; empty, "auto" or "cpu": the CPU.
   std::string device;

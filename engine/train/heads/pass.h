@@ -107,9 +107,9 @@ struct HeadsLosses {
   std::int64_t n_rows = 0;   // rows of each head in the arrays
   std::int64_t first = 0;    // index in the arrays of the pass's first row
 
-  /// Where a pass writes the losses of a head's rows.
+  /// The place for the losses of a head's rows.
   float* loss_of(int head) const { return loss + head * n_rows + first; }
-  /// Where a pass writes the sums of squares of a head's rows.
+  /// The place for the sums of squares of a head's rows.
   float* squares_of(int head) const { return squares + head * n_rows + first; }
 };
 

@@ -123,7 +123,7 @@ struct AttentionRows {
   Element* tile;  // [head_dim, kChunk]
   float* wide;    // keys or values of the chunk in f32, for groups of many queries; values of Q8_0
   const Element* values[kChunk];
-  /// Of each slot: the row whose key is in the tile; -1: a cached position or none
+  /// For each slot, the row whose key is in the tile; -1: a cached position or none
   int owner[kChunk];
 
   AttentionRows(const AttentionCall& a, const AttentionItem& of, char* scratch)

@@ -1,4 +1,4 @@
-// Where a directory's chat template is looked for.
+// The files in which a directory's chat template is searched.
 #include "engine/chat/template_files.h"
 
 #include <gmock/gmock.h>

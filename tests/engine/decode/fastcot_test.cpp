@@ -169,7 +169,7 @@ TEST(FastCot, a_chosen_window_changes_no_token) {
   }
 }
 
-// What an early stop leaves approximate must not depend on measured times.
+// The approximate tokens of an early stop must not depend on measured times.
 TEST(FastCot, the_window_of_an_early_stop_is_fixed) {
   EXPECT_TRUE(parse_options("fastcot", {})->chooses_sizes());
   EXPECT_FALSE(parse_options("fastcot", {{"stop", "bound"}})->chooses_sizes());

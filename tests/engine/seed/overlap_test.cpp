@@ -145,7 +145,7 @@ TEST(ModeChoice, noise_between_equal_modes_costs_nothing) {
   EXPECT_NEAR(choice.ms(choice.kept()), 1, 0.03);
 }
 
-// A mode with larger trees may take longer and still bring more tokens per time.
+// A mode with larger trees may take longer and still yield more tokens per time.
 TEST(ModeChoice, counts_expected_tokens) {
   ModeChoice choice;
   for (int i = 0; i < 50; i++) {

@@ -46,7 +46,7 @@ TEST_F(DraftOfOwnTexts, trains_on_texts_of_its_target) {
   const TrainResult result = train_model(request("draft"), callbacks);
   EXPECT_TRUE(result.finished);
   // An untrained model guesses, so the initial loss is near ln(vocabulary size). Six texts are soon
-  // learnt by heart.
+  // memorised.
   EXPECT_GT(first, 6.5);
   EXPECT_LT(last, 0.5 * first);
   std::ifstream card(path("draft") + "/README.md");

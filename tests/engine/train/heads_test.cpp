@@ -97,7 +97,7 @@ TEST(HeadsTraining, ranks_after_right_guesses_are_counted_apart) {
   EXPECT_EQ(ranks.after_right.hits[2][1], 1);
 }
 
-// Where the guesses before a head are right, chains of own guesses are the text's tokens.
+// If the guesses before a head are right, chains of own guesses equal the text's tokens.
 TEST(HeadsTraining, own_guesses_change_only_later_heads) {
   const Text text = random_text(60, 3, 2);
   const HeadsConfig config = small_heads(HeadsKind::Chimera);

@@ -12,7 +12,7 @@
 namespace engine::test {
 namespace {
 
-// Where the f16 scales and minima of a block are, and the scale of usual values.
+// The places of a block's f16 scale and minimum, and the usual scale.
 struct Halfs {
   GgmlType type;
   int scale, minimum;  // in bytes; minimum -1: none

@@ -1,4 +1,4 @@
-// The features that docs/window.md lists: each is brought on the screen, and its picture is taken. With DECOSCOPE_PICTURES=FOLDER the pictures
+// The features that docs/window.md lists: each is shown, and its picture is taken. With DECOSCOPE_PICTURES=FOLDER the pictures
 // are written there.
 #include <cstdlib>
 #include <filesystem>

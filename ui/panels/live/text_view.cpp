@@ -331,7 +331,7 @@ void draw_token_text(Context& context,
   const std::span cells = std::span(all).subspan(first);
   CellMetrics metrics;
   ImGui::PushFont(fonts().mono, kMonoSize);
-  // Of many characters: Dear ImGui rounds the width of a text up, which would leave a gap after each token.
+  // Measures many characters, because Dear ImGui rounds the width of a text up, which would leave a gap after each token.
   metrics.character = ImGui::CalcTextSize("0000000000").x / 10;
   ImGui::PopFont();
   metrics.padding = px(10);

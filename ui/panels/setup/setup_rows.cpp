@@ -17,7 +17,7 @@ namespace {
 
 // A number of four digits with the buttons that change it, px at 100 %.
 constexpr float kNarrowestField = 92;
-// Where fields begin, as a share of the row.
+// The beginning of fields, as a share of the row.
 constexpr float kFieldColumn = 0.56f;
 
 // Places the field of the next item beside the words of a row, which begin at `left` and end at `words_end`. Beside a long label a field would

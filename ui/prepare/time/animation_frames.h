@@ -9,7 +9,7 @@ namespace ui {
 
 struct RunTimes;
 
-/// What the frames of an animation follow.
+/// The spacing of the frames of an animation.
 enum class Pace : std::uint8_t {
   Step,  ///< one frame for each step of the runs, each equally long
   Time,  ///< frames at equal distances of own compute

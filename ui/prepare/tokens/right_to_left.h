@@ -16,7 +16,7 @@ namespace ui {
 /// Returns true if a UTF-8 text has a character of a script that is written from right to left (Hebrew, Arabic, Syriac, Thaana, N'Ko, ...).
 bool has_right_to_left(std::string_view text);
 
-/// Whether the prompt or the answer of a run has such characters; update() reads only tokens that are new.
+/// Searches the prompt and the answer of a run for such characters; update() reads only new tokens.
 struct RightToLeft {
   engine::RunId run = 0;
   std::size_t n_read = 0;  // generated tokens

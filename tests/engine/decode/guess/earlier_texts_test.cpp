@@ -9,7 +9,7 @@ namespace {
 
 using Text = std::vector<TokenId>;
 
-/// Where the longest suffix of `text` last occurred in the texts of runs.
+/// The last place of the longest suffix of `text` in the texts of runs.
 GuessSource source_of(const EarlierTexts& texts, const Text& text) {
   return texts.source_in_runs(texts.runs().newest(texts.runs().longest_suffix(text).state));
 }

@@ -68,7 +68,7 @@ TEST(PoolKnowledge, columns_follow_their_worth_and_cost) {
   StepControl flat = free_rows(32), steep = free_rows(2);
   EXPECT_EQ(known.choose_columns(4, 2, 3, flat), 4) << "rows are free";
   EXPECT_EQ(known.choose_columns(4, 2, 3, steep), 0);
-  // The window's n-grams bring a token in every second step.
+  // The window's n-grams yield a token in every second step.
   StepControl cheap(CostModel([](int rows) { return 10 + 0.6 * rows; }));
   EXPECT_EQ(known.choose_columns(4, 2, 3, cheap), 0);
   const PoolNgram one = ngram({5, 6});

@@ -104,7 +104,7 @@ TEST_F(FirstLayerTraining, drafting_reads_the_inputs_of_training) {
   }
 }
 
-// Where the guesses before a head are right, chains of own guesses are the text's tokens.
+// If the guesses before a head are right, chains of own guesses equal the text's tokens.
 TEST_F(FirstLayerTraining, own_guesses_change_only_later_heads) {
   const Text text = random_text(60, 3, 2);
   Heads heads(config_of(true), &layer_);
