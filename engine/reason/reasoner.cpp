@@ -34,7 +34,7 @@ class ReasoningRun {
     SchedulerWatch watch = site_.watch;
     watch.ended = [this](int done, int n) {
       // The total is n + 1: the texts, and one more part that report_end() reports with the result.
-      site_.tell(done, n + 1, fmt::format("chain of thought: {} of {} texts", done, n));
+      site_.report(done, n + 1, fmt::format("chain of thought: {} of {} texts", done, n));
     };
     watch.ended(0, 2 * static_cast<int>(questions.size()));
     const CotReport report = answer(site_.scheduler, site_.target, questions, settings, watch);
@@ -52,9 +52,9 @@ class ReasoningRun {
     task_ = questions.front().task;
     const TotSettings settings = tree_settings(tot_task_info(task_));
     const auto on_progress = [&](const TotProgress& at) {
-      site_.tell(at.question * settings.depth + at.depth - 1, at.n_questions * settings.depth,
-                 fmt::format("question {} of {}, level {} of {}, {} {} of {}", at.question + 1,
-                             at.n_questions, at.depth, settings.depth, at.use, at.done, at.n));
+      site_.report(at.question * settings.depth + at.depth - 1, at.n_questions * settings.depth,
+                   fmt::format("question {} of {}, level {} of {}, {} {} of {}", at.question + 1,
+                               at.n_questions, at.depth, settings.depth, at.use, at.done, at.n));
     };
     const TotReport report = search(site_.scheduler, site_.target, questions, settings, site_.watch,
                                     on_progress, site_.first_search);
@@ -181,7 +181,7 @@ class ReasoningRun {
                     command_.decoder.decoder, how_far, figure("runs"), texts, figure("tokens"),
                     figure("wall_ms") * 1e-3);
     notice(words);
-    site_.tell(1, 1, words);
+    site_.report(1, 1, words);
   }
 
   const StartReasoning& command_;

@@ -434,7 +434,7 @@ void Engine::reason(const StartReasoning& command) {
                    .first_run = n_runs_ + 1,
                    .stop = [&] { return stopped = stopped || reasoning_stop_requested(tracker); }},
          .first_search = n_searches_ + 1,
-         .tell = report});
+         .report = report});
   } catch (...) {
     const Failure failure = current_failure();
     if (!failure.is_stop()) fail_reasoning(tracker, failure);

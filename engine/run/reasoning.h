@@ -19,7 +19,7 @@ struct ReasoningSite {
   SearchId first_search = 1;  // the stream's next search id
   /// Reports progress with a text. At the end, and only then, done == total and the text is a
   /// summary.
-  std::function<void(std::int64_t done, std::int64_t total, const std::string& words)> tell;
+  std::function<void(std::int64_t done, std::int64_t total, const std::string& words)> report;
 };
 
 /// Runs a reasoning command. Reports its results as events to site.watch.

@@ -34,9 +34,9 @@ class CudaFound : public test::ScriptFixture {
   std::string found(const std::string& archs = {}) const {
     const std::string command =
         "PATH=" + out() + "/bin:$PATH " DECOSCOPE_CMAKE " -DDECOSCOPE_CUDA_ARCHS='" + archs +
-        "' -P " DECOSCOPE_SOURCE_DIR "/tests/scripts/cuda_found.cmake > " + out() + "/told 2>&1";
+        "' -P " DECOSCOPE_SOURCE_DIR "/tests/scripts/cuda_found.cmake > " + out() + "/output 2>&1";
     const int code = WEXITSTATUS(std::system(command.c_str()));
-    return "code " + std::to_string(code) + "\n" + read(out() + "/told");
+    return "code " + std::to_string(code) + "\n" + read(out() + "/output");
   }
 };
 

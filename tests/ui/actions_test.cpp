@@ -332,18 +332,18 @@ TEST(Exporting, a_large_page_is_whole_only_on_request) {
 
 TEST(Exporting, reports_progress) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
-  std::vector<double> told;
+  std::vector<double> reported;
   engine::TraceOptions options;
   options.progress = [&](double fraction) {
-    told.push_back(fraction);
+    reported.push_back(fraction);
     return true;
   };
   engine::write_trace(timeline, options, [](std::string_view) {});
-  ASSERT_GE(told.size(), 4u);
-  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
-  EXPECT_GE(told.front(), 0);
-  EXPECT_LE(told.back(), 1);
-  EXPECT_GT(told.back(), 0.5);
+  ASSERT_GE(reported.size(), 4u);
+  EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
+  EXPECT_GE(reported.front(), 0);
+  EXPECT_LE(reported.back(), 1);
+  EXPECT_GT(reported.back(), 0.5);
 }
 
 TEST(Captions, caption_explains_content_and_letters) {

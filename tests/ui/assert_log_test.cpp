@@ -26,15 +26,16 @@ TEST(AssertLog, without_log_failed_assertion_aborts) {
 }
 
 TEST(AssertLog, reports_each_place_once) {
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   {
-    const ui::AssertLog log([&](const std::string& what) { told.push_back(what); });
+    const ui::AssertLog log([&](const std::string& what) { reported.push_back(what); });
     assert_that(true);
-    EXPECT_TRUE(told.empty());
+    EXPECT_TRUE(reported.empty());
     for (int i = 0; i < 3; ++i) assert_that(false);
-    EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("assert_log_test.cpp:"), HasSubstr("it holds"))));
-    IM_ASSERT(told.empty());
-    EXPECT_EQ(told.size(), 2u) << "another source line";
+    EXPECT_THAT(reported,
+                ElementsAre(AllOf(HasSubstr("assert_log_test.cpp:"), HasSubstr("it holds"))));
+    IM_ASSERT(reported.empty());
+    EXPECT_EQ(reported.size(), 2u) << "another source line";
   }
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(assert_that(false), "it holds") << "the log was destroyed";
@@ -42,8 +43,8 @@ TEST(AssertLog, reports_each_place_once) {
 
 // An error that Dear ImGui detects: more pops from its stack than pushes.
 TEST(AssertLog, window_is_drawn_after_an_assertion) {
-  std::vector<std::string> told;
-  const ui::AssertLog log([&](const std::string& what) { told.push_back(what); });
+  std::vector<std::string> reported;
+  const ui::AssertLog log([&](const std::string& what) { reported.push_back(what); });
   headless::Headless gui;
   const auto faulty = [] {
     ImGui::Begin("faulty");
@@ -52,7 +53,7 @@ TEST(AssertLog, window_is_drawn_after_an_assertion) {
     ImGui::End();
   };
   for (int frame = 0; frame < 3; ++frame) EXPECT_THAT(gui.said(faulty), HasSubstr("still here"));
-  EXPECT_THAT(told, ElementsAre(HasSubstr("PopStyleColor")));
+  EXPECT_THAT(reported, ElementsAre(HasSubstr("PopStyleColor")));
 }
 
 }  // namespace

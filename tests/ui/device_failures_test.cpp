@@ -274,11 +274,11 @@ std::string late(const std::vector<engine::Event>& events,
 TEST(LateGpu, reported_after_10_s_and_exit_offered_after_60_s) {
   const auto events = cut_run("cuda:0", true);
   const auto step = std::get<engine::Drafted>(events.back()).step;
-  const std::string told = "GPU not responding, step " + std::to_string(step) + ", ";
+  const std::string reported = "GPU not responding, step " + std::to_string(step) + ", ";
   EXPECT_EQ(late(events, 9.9), "");
-  EXPECT_EQ(late(events, 10), told + "10 s");
-  EXPECT_EQ(late(events, 59.4), told + "59 s");
-  EXPECT_EQ(late(events, 61), told + "61 s, way out");
+  EXPECT_EQ(late(events, 10), reported + "10 s");
+  EXPECT_EQ(late(events, 59.4), reported + "59 s");
+  EXPECT_EQ(late(events, 61), reported + "61 s, way out");
 }
 
 TEST(LateGpu, only_a_computing_gpu_is_late) {

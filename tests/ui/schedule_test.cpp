@@ -214,12 +214,12 @@ TEST(Schedule, stopped_run_leaves_the_queue) {
   };
   const auto queued = std::ranges::find_if(events, is_queued);
   const Nanoseconds t = engine::time_of(*queued);
-  std::vector<engine::Event> told(events.begin(), queued + 1);
-  told.push_back(engine::RunFinished{.t = t + 1'000'000, .run = 2, .stop_reason = "stopped"});
+  std::vector<engine::Event> reported(events.begin(), queued + 1);
+  reported.push_back(engine::RunFinished{.t = t + 1'000'000, .run = 2, .stop_reason = "stopped"});
   for (auto event = queued + 1; event != events.end(); ++event)
-    if (engine::run_of(*event) != 2) told.push_back(*event);
-  std::ranges::stable_sort(told, {}, [](const auto& e) { return engine::time_of(e); });
-  const ScheduleLanes lanes = lanes_of(timeline_of(told));
+    if (engine::run_of(*event) != 2) reported.push_back(*event);
+  std::ranges::stable_sort(reported, {}, [](const auto& e) { return engine::time_of(e); });
+  const ScheduleLanes lanes = lanes_of(timeline_of(reported));
   const ScheduleRow& branch = row_of(lanes, ScheduleRowKind::Branch, 1);
   ASSERT_EQ(branch.slices.back().act, ScheduleAct::WaitsForTarget);
   EXPECT_EQ(branch.slices.back().t1 - branch.slices.back().t0, 1e6);
@@ -313,24 +313,24 @@ TEST(Schedule, timeline_shows_the_forward_after_the_wait) {
 
 TEST(Simulation, stages_default_to_recorded_times) {
   const auto timeline = timeline_of(streams::schedule(3, 3));
-  const engine::Schedule told = lanes_of(timeline).schedule;
+  const engine::Schedule reported = lanes_of(timeline).schedule;
   double verified = 0;
-  for (const engine::ScheduleForward& forward : told.forwards)
+  for (const engine::ScheduleForward& forward : reported.forwards)
     verified += static_cast<double>(forward.ended - forward.begin);
-  verified /= static_cast<double>(told.forwards.size());
+  verified /= static_cast<double>(reported.forwards.size());
   ui::SimulationForm form;
-  engine::SimulatedStages stages = ui::stages_of(form, told);
+  engine::SimulatedStages stages = ui::stages_of(form, reported);
   EXPECT_EQ(stages.draft, streams::kScheduledDraft);
   EXPECT_NEAR(static_cast<double>(stages.verify), verified, 1);
   EXPECT_EQ(stages.n_branches, 3);
   EXPECT_EQ(stages.n_drafts, 0) << "one per branch, as in the paper";
-  engine::Schedule with_prompts = told;
+  engine::Schedule with_prompts = reported;
   for (engine::ScheduleTurn& turn : with_prompts.turns)
     if (turn.step == 0) turn.drafts -= 2'000'000;
   EXPECT_EQ(ui::stages_of(form, with_prompts).draft, streams::kScheduledDraft)
       << "reading a prompt is not part of a draft";
   form = {.draft_ms = 4, .verify_ms = 0, .n_branches = 7, .n_drafts = 2, .policy = "shortest"};
-  stages = ui::stages_of(form, told);
+  stages = ui::stages_of(form, reported);
   EXPECT_EQ(stages.draft, 4'000'000);
   EXPECT_EQ(stages.verify, 10'000) << "a stage has a minimum time";
   EXPECT_EQ(stages.n_branches, 7);

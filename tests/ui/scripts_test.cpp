@@ -345,7 +345,7 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
   fs::create_directories(folder);
   const std::string recording = (folder / "race.pdrun").string(),
                     trace = (folder / "trace.json").string(),
-                    told = (folder / "with_prompt.json").string(),
+                    reported = (folder / "with_prompt.json").string(),
                     equal = (folder / "equal.json").string(),
                     part = (folder / "part.json").string();
   {
@@ -379,10 +379,10 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     // The prompt's text is exported only if the box is ticked.
     IM_CHECK_EQ(contents(trace).find("\"prompt\":"), std::string::npos);
     IM_CHECK_NE(contents(trace).find("\"prompt_hash\":"), std::string::npos);
-    ctx->ItemInputValue("//##export/##path", told.c_str());
+    ctx->ItemInputValue("//##export/##path", reported.c_str());
     ctx->ItemCheck("//##export/###prompt_text");
     export_now();
-    IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
+    IM_CHECK_NE(contents(reported).find("\"prompt\":"), std::string::npos);
     export_as("do_report");
     IM_CHECK_NE(contents(folder / "with_prompt.md").find("Prompt:\n"), std::string::npos);
     ctx->ItemCheck("//##export/###any_page_size");
@@ -393,7 +393,7 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     ctx->ItemCheck("//##export/###equal_compute");
     export_now();
     IM_CHECK_NE(contents(equal).find("\"clock\":\"own_compute\""), std::string::npos);
-    IM_CHECK_NE(contents(told).find("\"clock\":\"engine_steady\""), std::string::npos);
+    IM_CHECK_NE(contents(reported).find("\"clock\":\"engine_steady\""), std::string::npos);
     ctx->ItemUncheck("//##export/###equal_compute");
     ctx->ItemClick("//##export/###cancel_export");
     // A trace of the measured range alone has one run and fewer events. The boxes are cleared when the dialog opens again.

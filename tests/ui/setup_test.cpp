@@ -199,10 +199,10 @@ TEST(Setup, reused_race_keeps_both_models) {
   EXPECT_EQ(form.lanes[1].model, "demo-cllm");
   const RecordedSetup setup =
       recorded_setup(timeline, {&timeline.runs()[0], &timeline.runs()[1]}, catalog);
-  const bool told = std::ranges::any_of(setup.rows, [](const RecordedRow& row) {
+  const bool reported = std::ranges::any_of(setup.rows, [](const RecordedRow& row) {
     return row.label == "model of B" && row.value == "demo-cllm";
   });
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(reported);
 }
 
 TEST(Setup, context_length_belongs_to_its_model) {

@@ -209,13 +209,13 @@ TEST(Distributions, unrecorded_mass_bounds_every_figure) {
     for (double& p : distribution) p = std::pow(weight(random), sharpness);
     distribution = powers(distribution, 1);
     std::ranges::sort(distribution, std::greater());
-    const std::vector<float> told(distribution.begin(), distribution.begin() + 8);
+    const std::vector<float> reported(distribution.begin(), distribution.begin() + 8);
     for (const double to : {0.2, 0.7, 1.0, 1.6, 3.0}) {
       const ui::DistributionAt at =
-          ui::distribution_at(told, {.n = 52, .most = told.back()}, 1, to);
+          ui::distribution_at(reported, {.n = 52, .most = reported.back()}, 1, to);
       const std::vector<double> truth = powers(distribution, 1 / to);
       double rest = 1;
-      for (std::size_t i = 0; i < told.size(); ++i) {
+      for (std::size_t i = 0; i < reported.size(); ++i) {
         EXPECT_GE(truth[i], at.of[i].low - 1e-6) << to;
         EXPECT_LE(truth[i], at.of[i].high + 1e-6) << to;
         rest -= truth[i];

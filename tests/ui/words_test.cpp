@@ -62,11 +62,11 @@ std::string recorded(const Folder& folder, const std::vector<engine::Event>& eve
 TEST(Legend, explains_every_cell) {
   for (int i = 0; i < kMeans; ++i) {
     const auto mean = static_cast<Mean>(i);
-    const bool told = std::ranges::any_of(cell_marks(), [mean](const MarkNote& note) {
+    const bool reported = std::ranges::any_of(cell_marks(), [mean](const MarkNote& note) {
       return mean == Mean::Diverged ? note.diverged
                                     : note.mean == mean && note.origin == Mean::Prefix;
     });
-    EXPECT_TRUE(told) << look(mean).name;
+    EXPECT_TRUE(reported) << look(mean).name;
   }
 }
 

@@ -82,13 +82,13 @@ bool Saving::ended() const {
   return writer_.wait_for(0s) == std::future_status::ready;
 }
 
-std::string Saving::write(const std::function<void(Outlet&)>& tell) {
+std::string Saving::write(const std::function<void(Outlet&)>& content) {
   engine::Recorder recorder(path_, {.max_pending_payload_bytes = kMaxPendingBytes,
                                     .max_pending_bytes = kMaxPendingBytes,
                                     .if_failed = engine::RecorderOptions::IfFailed::Remove});
   try {
     Outlet outlet(recorder, *this);
-    tell(outlet);
+    content(outlet);
     if (given_up_) throw cancelled(path_);
   } catch (...) {
     // An incomplete file is removed so that it cannot be mistaken for the whole recording.

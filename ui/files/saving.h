@@ -43,7 +43,7 @@ class Saving {
 
  private:
   class Outlet;
-  std::string write(const std::function<void(Outlet&)>& tell);
+  std::string write(const std::function<void(Outlet&)>& content);
 
   std::string source_, path_;
   std::atomic<bool> given_up_ = false;

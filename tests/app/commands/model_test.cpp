@@ -196,8 +196,9 @@ TEST_F(CliModel, model_defaults_apply_where_no_option_is_given) {
                     own = run(ask + "--defaults model").err;
   EXPECT_NE(plain.find("not applied; --defaults model applies them"), std::string::npos) << plain;
   EXPECT_NE(own.find("max_new_tokens 6: applied"), std::string::npos) << own;
-  for (const std::string& told : {plain, own})
-    EXPECT_NE(told.find("num_beams 4: not applied; not supported"), std::string::npos) << told;
+  for (const std::string& reported : {plain, own})
+    EXPECT_NE(reported.find("num_beams 4: not applied; not supported"), std::string::npos)
+        << reported;
   EXPECT_EQ(run(ask + "--defaults modle").code, 2);
 }
 

@@ -165,9 +165,9 @@ TEST_F(CliNote, a_slow_race_is_explained_in_text_output_only) {
   const std::string line =
       "compare --decoders jacobi --set block=64 --max-tokens 48 --ignore-eos --prompt-file " +
       prompts;
-  const Outcome told = run(line);
-  EXPECT_EQ(told.code, 0) << told.err;
-  expect_note_if_lost(told.out, std::regex(R"(\njacobi +[0-9.]+ +([0-9.]+)x)"));
+  const Outcome reported = run(line);
+  EXPECT_EQ(reported.code, 0) << reported.err;
+  expect_note_if_lost(reported.out, std::regex(R"(\njacobi +[0-9.]+ +([0-9.]+)x)"));
   EXPECT_EQ(run(line + " --scale 1x2").out.find(kNote), std::string::npos);
   const Outcome document = run(line + " --json");
   EXPECT_EQ(document.out.find(kNote), std::string::npos);
@@ -177,10 +177,10 @@ TEST_F(CliNote, a_slow_race_is_explained_in_text_output_only) {
 TEST_F(CliNote, a_slow_checked_run_is_explained_in_text_output_only) {
   const std::string line =
       "generate --decoder jacobi --set block=64 --max-tokens 48 --ignore-eos --check --prompt Anna";
-  const Outcome told = run(line);
-  EXPECT_EQ(told.code, 0) << told.err;
-  expect_note_if_lost(told.err, std::regex("speedup ([0-9.]+)x"));
-  EXPECT_EQ(told.out.find(kNote), std::string::npos) << told.out;
+  const Outcome reported = run(line);
+  EXPECT_EQ(reported.code, 0) << reported.err;
+  expect_note_if_lost(reported.err, std::regex("speedup ([0-9.]+)x"));
+  EXPECT_EQ(reported.out.find(kNote), std::string::npos) << reported.out;
   EXPECT_EQ(run(line + " --scale 1x2").err.find(kNote), std::string::npos);
   EXPECT_EQ(run(line + " --json").err.find(kNote), std::string::npos);
 }
@@ -188,12 +188,12 @@ TEST_F(CliNote, a_slow_checked_run_is_explained_in_text_output_only) {
 TEST_F(CliRace, seed_with_one_prompt_reports_one_branch) {
   const std::string one = "compare --max-tokens 4 --prompt Anna --decoders ";
   const std::string kBranches = "The prompts of a --prompt-file are its branches";
-  const Outcome told = run(one + "ar,seed");
-  EXPECT_EQ(told.code, 0) << told.err;
-  EXPECT_NE(told.err.find("note: seed: "), std::string::npos) << told.err;
-  EXPECT_NE(told.err.find(kBranches), std::string::npos) << told.err;
-  EXPECT_EQ(told.out.find("note"), std::string::npos) << told.out;
-  EXPECT_EQ(told.out.find("at a time"), std::string::npos) << told.out;
+  const Outcome reported = run(one + "ar,seed");
+  EXPECT_EQ(reported.code, 0) << reported.err;
+  EXPECT_NE(reported.err.find("note: seed: "), std::string::npos) << reported.err;
+  EXPECT_NE(reported.err.find(kBranches), std::string::npos) << reported.err;
+  EXPECT_EQ(reported.out.find("note"), std::string::npos) << reported.out;
+  EXPECT_EQ(reported.out.find("at a time"), std::string::npos) << reported.out;
   const json document = json::parse(run(one + "ar,seed --json").out);
   ASSERT_EQ(document["notices"].size(), 1u);
   EXPECT_NE(document["notices"][0].get<std::string>().find(kBranches), std::string::npos);
@@ -295,12 +295,12 @@ TEST_F(CliRounds, concurrent_sequences_are_charged_wall_time_once) {
 }
 
 TEST_F(CliRounds, the_summary_names_concurrency_and_clock) {
-  const Outcome told = run("compare --decoders ar,seed --max-tokens 8 --prompt-file " + file);
-  EXPECT_EQ(told.code, 0) << told.err;
-  EXPECT_EQ(told.err.find("one branch"), std::string::npos) << told.err;
+  const Outcome reported = run("compare --decoders ar,seed --max-tokens 8 --prompt-file " + file);
+  EXPECT_EQ(reported.code, 0) << reported.err;
+  EXPECT_EQ(reported.err.find("one branch"), std::string::npos) << reported.err;
   for (const char* part : {"seed: 3 prompts at a time; ", "by elapsed time",
                            "seed: target busy: ", "5 prompts;", "5 of 5"})
-    EXPECT_NE(told.out.find(part), std::string::npos) << told.out;
+    EXPECT_NE(reported.out.find(part), std::string::npos) << reported.out;
 }
 
 TEST_F(CliRounds, a_recording_has_each_sequence_and_the_round_lanes) {

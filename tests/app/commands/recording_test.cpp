@@ -145,8 +145,9 @@ TEST_F(CliModel, repeats_have_quartiles_and_the_load) {
     EXPECT_GE(repeats["load_average"], 0);
   }
   EXPECT_EQ(document["summary"][0]["repeats"]["speedup"]["median"], 1) << "ar against itself";
-  const Outcome told = run(line);
-  EXPECT_NE(told.out.find("median of 3 repeats (q1 to q3)\n"), std::string::npos) << told.out;
+  const Outcome reported = run(line);
+  EXPECT_NE(reported.out.find("median of 3 repeats (q1 to q3)\n"), std::string::npos)
+      << reported.out;
   EXPECT_EQ(run("compare --decoders ar --max-tokens 4 --prompt Anna").out.find("median"),
             std::string::npos);
 }

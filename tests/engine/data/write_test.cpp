@@ -99,12 +99,13 @@ TEST(Write, every_fault_makes_a_passage_wrong) {
       auto paragraphs = paragraphs_of(record.completion);
       ASSERT_EQ(paragraphs.size(), 4u);
       for (const std::string& paragraph : paragraphs) {
-        std::set<std::string> told;  // the sentences of a passage differ
+        std::set<std::string> reported;  // the sentences of a passage differ
         for (const std::string& part : split_text(paragraph, '.')) {
           std::size_t n = 0;
           for (int theme = 0; theme < kWriteThemes; theme++)
             for (const auto predicate : write_predicates(theme))
-              if (names_phrase(part, predicate)) n += told.insert(std::string(predicate)).second;
+              if (names_phrase(part, predicate))
+                n += reported.insert(std::string(predicate)).second;
           EXPECT_TRUE(trimmed(part).empty() || n > 0) << paragraph;
         }
       }

@@ -148,13 +148,13 @@ TEST(Serialise, an_old_draft_has_no_sources) {
 TEST(Serialise, an_old_verification_has_no_probes_and_no_exchange) {
   const auto all = test::every_kind();
   const auto is_one = [](const Event& event) { return std::holds_alternative<Verified>(event); };
-  Verified told = std::get<Verified>(*std::ranges::find_if(all, is_one));
-  EXPECT_EQ(std::get<Verified>(*decode(bytes_of(told)).event).probe, told.probe);
-  ASSERT_FALSE(told.probe.empty());
-  ASSERT_EQ(told.exchange.size(), 1U);
-  told.probe.clear();
-  told.exchange.clear();
-  const std::string without = bytes_of(told);  // its last two fields: lengths of zero
+  Verified reported = std::get<Verified>(*std::ranges::find_if(all, is_one));
+  EXPECT_EQ(std::get<Verified>(*decode(bytes_of(reported)).event).probe, reported.probe);
+  ASSERT_FALSE(reported.probe.empty());
+  ASSERT_EQ(reported.exchange.size(), 1U);
+  reported.probe.clear();
+  reported.exchange.clear();
+  const std::string without = bytes_of(reported);  // its last two fields: lengths of zero
   const auto older = std::get<Verified>(*decode(without.substr(0, without.size() - 2)).event);
   EXPECT_TRUE(older.probe.empty() && older.exchange.empty());
   EXPECT_EQ(bytes_of(older), without);

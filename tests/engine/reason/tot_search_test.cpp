@@ -374,12 +374,12 @@ TEST(TotSearch, reports_the_tree_as_events) {
   for (const Event& event : events.events) timeline.apply(event);
   EXPECT_EQ(timeline.n_inconsistent(), 0);
   ASSERT_EQ(timeline.searches().size(), 1U);
-  const SearchRecord& told = timeline.searches()[0];
-  EXPECT_EQ(told.begun.id, "q");
-  EXPECT_EQ(told.begun.question, "Anna has 5 pens and buys 7. How many?");
-  EXPECT_EQ(told.begun.beam, 2);
-  ASSERT_EQ(told.thoughts.size(), item.nodes.size() - 1);
-  for (const ThoughtRecord& thought : told.thoughts) {
+  const SearchRecord& reported = timeline.searches()[0];
+  EXPECT_EQ(reported.begun.id, "q");
+  EXPECT_EQ(reported.begun.question, "Anna has 5 pens and buys 7. How many?");
+  EXPECT_EQ(reported.begun.beam, 2);
+  ASSERT_EQ(reported.thoughts.size(), item.nodes.size() - 1);
+  for (const ThoughtRecord& thought : reported.thoughts) {
     const TotNode& node = item.nodes[static_cast<std::size_t>(thought.made.node)];
     EXPECT_EQ(thought.made.parent, node.parent);
     EXPECT_EQ(thought.made.depth, node.depth);
@@ -389,12 +389,12 @@ TEST(TotSearch, reports_the_tree_as_events) {
     EXPECT_EQ(thought.valued->value, node.valued->value);
   }
   // Runs are numbered in the order of requests: two questions, two answers, two values, ..
-  EXPECT_EQ(told.thoughts[1].made.text, "How many cups? There are 4 cups.");
-  EXPECT_THAT(told.thoughts[1].made.runs, ElementsAre(11u, 13u));
-  EXPECT_EQ(told.thoughts[1].valued->by, 15u);
-  EXPECT_EQ(told.ended->node, 4);
-  EXPECT_EQ(told.ended->by, 28u);
-  EXPECT_FALSE(told.ended->stopped);
+  EXPECT_EQ(reported.thoughts[1].made.text, "How many cups? There are 4 cups.");
+  EXPECT_THAT(reported.thoughts[1].made.runs, ElementsAre(11u, 13u));
+  EXPECT_EQ(reported.thoughts[1].valued->by, 15u);
+  EXPECT_EQ(reported.ended->node, 4);
+  EXPECT_EQ(reported.ended->by, 28u);
+  EXPECT_FALSE(reported.ended->stopped);
 }
 
 TEST(TotSearch, thoughts_and_evaluations_are_counted_separately) {

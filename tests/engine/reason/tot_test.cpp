@@ -142,11 +142,11 @@ TEST_F(Tot, a_recording_contains_the_tree_and_its_runs) {
   EXPECT_EQ(timeline.n_inconsistent(), 0);
   ASSERT_EQ(timeline.searches().size(), 2U);
   for (std::size_t i = 0; i < 2; i++) {
-    const SearchRecord& told = timeline.searches()[i];
-    ASSERT_EQ(told.thoughts.size() + 1, report.items[i].nodes.size());
-    for (const ThoughtRecord& thought : told.thoughts)
+    const SearchRecord& reported = timeline.searches()[i];
+    ASSERT_EQ(reported.thoughts.size() + 1, report.items[i].nodes.size());
+    for (const ThoughtRecord& thought : reported.thoughts)
       for (const RunId run : thought.made.runs) ASSERT_NE(timeline.run(run), nullptr);
-    EXPECT_EQ(told.ended->answer, report.items[i].answer);
+    EXPECT_EQ(reported.ended->answer, report.items[i].answer);
   }
   const TotCost& cost = report.items[0].thoughts;
   EXPECT_GT(cost.n_calls, 3);

@@ -171,11 +171,11 @@ TEST_F(FailingGpu, the_cause_is_reported_in_1_s_and_the_engine_ends_in_5_s) {
   });
   commands.push(StepOnce{});
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
-  const Clock::time_point told = Clock::now();
+  const Clock::time_point reported = Clock::now();
   EXPECT_TRUE(timeline.runs().back().failed);
-  EXPECT_LT(told - failed.load(), std::chrono::seconds(1));
+  EXPECT_LT(reported - failed.load(), std::chrono::seconds(1));
   EngineThread::TearDown();
-  EXPECT_LT(Clock::now() - told, std::chrono::seconds(5));
+  EXPECT_LT(Clock::now() - reported, std::chrono::seconds(5));
 }
 
 // CU16.
@@ -291,7 +291,7 @@ TEST_F(FailingGpu, run_to_end_reports_the_failing_step) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const auto failed_by = [&](const std::function<bool(const Lane&)>& is_time, EventList& kept) {
     LoadedModel& model = store.get(tiny(kEmulated));
-    std::string told = "it did not fail";
+    std::string reported = "it did not fail";
     if (!is_time) emulation::fail_call_for_good(1);
     try {
       run_to_end(model, {.prompt_tokens = {1, 2, 3}, .max_tokens = 8, .ignore_eos = true}, 1, &kept,
@@ -300,18 +300,19 @@ TEST_F(FailingGpu, run_to_end_reports_the_failing_step) {
                  });
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::Device);
-      told = error.what();
+      reported = error.what();
     }
     emulation::forget_faults();
     emulation::fail_call(0);
     store.drop_failed_devices();
-    return told;
+    return reported;
   };
   EventList in_a_step, in_the_prompt;
-  const std::string told = failed_by([](const Lane& lane) { return lane.n_steps == 2; }, in_a_step);
-  ASSERT_THAT(told, testing::EndsWith("try --device cpu; at step 2"));
+  const std::string reported =
+      failed_by([](const Lane& lane) { return lane.n_steps == 2; }, in_a_step);
+  ASSERT_THAT(reported, testing::EndsWith("try --device cpu; at step 2"));
   const auto& failed = std::get<RunFailed>(in_a_step.events.back());
-  EXPECT_EQ(failed.message + "; at step 2", told);
+  EXPECT_EQ(failed.message + "; at step 2", reported);
   EXPECT_THAT(failed_by({}, in_the_prompt), testing::EndsWith("try --device cpu"));
 }
 
@@ -338,17 +339,18 @@ TEST(GpuMemory, a_gpu_model_is_evicted_and_a_cpu_model_stays) {
 TEST(GpuMemory, a_model_larger_than_a_mig_slice_is_refused) {
   emulation::limit_memory(5'100'273'664);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
-  std::string told = "expected a refusal";
+  std::string reported = "expected a refusal";
   try {
     store.get({.scale = "64x16", .device = kEmulated});
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
-    told = error.what();
+    reported = error.what();
   }
   emulation::limit_memory(kMemory);
-  EXPECT_THAT(told, AllOf(HasSubstr("demo-target on cuda:emulated at --scale 64x16: "),
-                          HasSubstr(" GB of memory are needed"), HasSubstr("5.1 GB are available"),
-                          HasSubstr("a smaller --scale"), HasSubstr("--device cpu")));
+  EXPECT_THAT(reported,
+              AllOf(HasSubstr("demo-target on cuda:emulated at --scale 64x16: "),
+                    HasSubstr(" GB of memory are needed"), HasSubstr("5.1 GB are available"),
+                    HasSubstr("a smaller --scale"), HasSubstr("--device cpu")));
 }
 
 /// Prefills n_positions tokens on the model and runs a step of 120 rows.

@@ -19,10 +19,10 @@ TEST(RowCost, every_forward_is_repeated_with_its_rows) {
     const std::vector<TokenId> prompt = dice.text(dice(1, 20), 12);
     const test::Job job = test::random_job(dice, &draft);
     const test::Outcome outcome = test::run(model, prompt, job);
-    EventList told;
-    StepRecorder steps(&told);
+    EventList reported;
+    StepRecorder steps(&reported);
     for (const Event& event : outcome.events) steps.push(event);
-    EXPECT_EQ(told.events.size(), outcome.events.size()) << "every event is passed on";
+    EXPECT_EQ(reported.events.size(), outcome.events.size()) << "every event is passed on";
     for (const int emitted : outcome.emitted_per_step) n_emitting_nothing += emitted == 0;
     const auto of_steps = [&] {  // after the prompt's forwards
       return std::vector<int>(model.n_rows.end() - outcome.n_steps, model.n_rows.end());

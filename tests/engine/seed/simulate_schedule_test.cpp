@@ -132,9 +132,10 @@ TEST(SimulateSchedule, drafts_at_the_same_time_follow_a_schedule_made_by_hand) {
 }
 
 TEST(SimulateSchedule, unverified_turns_are_left_out) {
-  Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
-  for (const std::size_t i : {3u, 4u}) told.turns[i].forwarded = told.turns[i].ended = -1;
-  const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
+  Schedule reported = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
+  for (const std::size_t i : {3u, 4u}) reported.turns[i].forwarded = reported.turns[i].ended = -1;
+  const SimulatedSchedule s =
+      simulate_schedule(reported, {.draft = 1, .verify = 1, .n_branches = 2});
   ASSERT_EQ(s.schedule.turns.size(), 3u);
   EXPECT_EQ(s.schedule.turns[2].run, 6u);
   EXPECT_EQ(s.in_turn, 3 * 2);

@@ -271,11 +271,11 @@ TEST(ModelStore, heads_load_with_their_target_and_are_shared) {
   // Scaled with the target, they are other weights.
   const RunModels large = store.get_for({.scale = "4x1"}, draft_resources, {"medusa"}, {});
   EXPECT_NE(large.medusa->id, models.medusa->id);
-  const ModelLoaded told = describe(*large.medusa, large.target);
-  EXPECT_EQ(told.scale, "4x1");
-  EXPECT_EQ(told.n_layers, 3);
-  EXPECT_EQ(told.model, large.medusa->id);
-  EXPECT_GT(told.weight_bytes, 4 * describe(*models.medusa, models.target).weight_bytes);
+  const ModelLoaded reported = describe(*large.medusa, large.target);
+  EXPECT_EQ(reported.scale, "4x1");
+  EXPECT_EQ(reported.n_layers, 3);
+  EXPECT_EQ(reported.model, large.medusa->id);
+  EXPECT_GT(reported.weight_bytes, 4 * describe(*models.medusa, models.target).weight_bytes);
 }
 
 TEST(ModelStore, unnamed_heads_are_reported_by_the_decoder) {

@@ -368,11 +368,11 @@ TEST(TraceExport, unverified_output_is_separate_from_the_text) {
   ASSERT_EQ(timeline.n_inconsistent(), 0);
   const std::string text = trace_text(timeline);
   EXPECT_TRUE(check_trace_text(text).ok());
-  const auto told = events_with("approximate", text);
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0]["name"], "decode");
-  EXPECT_EQ(told[0]["args"]["approximate_tokens"], (std::vector<int>{7, 8}));
-  EXPECT_EQ(told[0]["args"]["approximate"],
+  const auto reported = events_with("approximate", text);
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_EQ(reported[0]["name"], "decode");
+  EXPECT_EQ(reported[0]["args"]["approximate_tokens"], (std::vector<int>{7, 8}));
+  EXPECT_EQ(reported[0]["args"]["approximate"],
             timeline.bytes_of(*timeline.run(1), std::vector<TokenId>{7, 8}));
 }
 
@@ -382,10 +382,10 @@ TEST(TraceExport, run_counters_belong_to_the_decode_slice) {
     if (auto* finished = std::get_if<RunFinished>(&event))
       finished->metrics = {{"first_hits", 3}, {"windows", 12}, {"rows_per_step", 2.5}};
   }
-  const auto told = events_with("metrics", trace_text(timeline_of(events)));
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0]["name"], "decode");
-  EXPECT_EQ(told[0]["args"]["metrics"],
+  const auto reported = events_with("metrics", trace_text(timeline_of(events)));
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_EQ(reported[0]["name"], "decode");
+  EXPECT_EQ(reported[0]["args"]["metrics"],
             nlohmann::json({{"first_hits", 3}, {"windows", 12}, {"rows_per_step", 2.5}}));
 }
 
@@ -405,9 +405,9 @@ TEST(TraceExport, probe_scores_belong_to_the_verify_slice) {
   ASSERT_EQ(timeline.n_inconsistent(), 0);
   const std::string text = trace_text(timeline);
   EXPECT_TRUE(check_trace_text(text).ok());
-  const auto told = events_with("probe_scores", text);
-  EXPECT_EQ(std::ssize(told), n_probed);
-  for (const auto& event : told) {
+  const auto reported = events_with("probe_scores", text);
+  EXPECT_EQ(std::ssize(reported), n_probed);
+  for (const auto& event : reported) {
     EXPECT_EQ(event["cat"], "verify");
     EXPECT_EQ(event["args"]["probe_scores"], (std::vector<double>{1.5, 0.5}));
   }

@@ -96,9 +96,9 @@ class Scheduled {
     const int branch = verifying_->branch;
     t_ = std::exchange(verifying_, std::nullopt)->ends;
     Place& place = at(branch);
-    std::vector<Event> told = place.steps[place.next++].events;
-    std::get<StepEnded>(told.back()).propose = kScheduledDraft;
-    for (std::size_t i = 2; i < told.size(); ++i) put(std::move(told[i]));
+    std::vector<Event> reported = place.steps[place.next++].events;
+    std::get<StepEnded>(reported.back()).propose = kScheduledDraft;
+    for (std::size_t i = 2; i < reported.size(); ++i) put(std::move(reported[i]));
     if (place.next < place.steps.size()) return line_up(branch);
     put(RunFinished{.run = place.run,
                     .stop_reason = "length",

@@ -95,11 +95,11 @@ TEST_F(EmulatedGpuPrompt, a_requested_hidden_state_is_copied_with_the_last_chunk
   const auto waits = [] { return kernels::emulation::calls_of("cudaStreamSynchronize"); };
   const std::int64_t before = waits();
   std::vector<std::int64_t> waited;
-  const auto tell = [&](int, int) {
+  const auto report = [&](int, int) {
     waited.push_back(waits() - before);
     return true;
   };
-  const CudaCalls asked = cuda_calls_of([&] { prefill(*model_, sequence_, kChunk, tell, true); });
+  const CudaCalls asked = cuda_calls_of([&] { prefill(*model_, sequence_, kChunk, report, true); });
   EXPECT_EQ(waited, (std::vector<std::int64_t>{0, 1, 2, 4}));  // also waits for the hidden state
   EXPECT_EQ(asked.to_host, model_->config().dim * 4);
   const std::int64_t launched = device_->n_launches();
@@ -136,10 +136,10 @@ TEST_F(EmulatedGpuPrompt, a_stopped_prompt_leaves_no_pending_work) {
 
 TEST_F(EmulatedGpuPrompt, a_kernel_fault_in_a_prompt_fails_before_the_first_step) {
   const kernels::DeviceBuffer small(*device_, 64, "a test");
-  int told = 0;
+  int reported = 0;
   try {
     prefill(*model_, sequence_, kChunk, [&](int done, int) {
-      told = done;
+      reported = done;
       if (done == kChunk) device_->ops().add(*device_, small.f32(), small.f32(), 100'000);
       return true;
     });
@@ -148,7 +148,7 @@ TEST_F(EmulatedGpuPrompt, a_kernel_fault_in_a_prompt_fails_before_the_first_step
     EXPECT_EQ(error.code(), ErrorCode::Device);
     EXPECT_NE(std::string(error.what()).find("kernel add"), std::string::npos) << error.what();
   }
-  EXPECT_EQ(told, kChunk);
+  EXPECT_EQ(reported, kChunk);
 }
 
 TEST(EmulatedGpuDraft, the_draft_prefills_its_prompt_before_the_step) {
@@ -209,13 +209,13 @@ TEST(EmulatedGpuStep, a_step_is_one_graph_with_few_updates) {
     for (const int n_rows : rows) {
       const std::int64_t kernels = calls_of("cudaLaunchKernel"),
                          made = calls_of("cudaGraphInstantiateWithFlags"),
-                         told = calls_of("cudaGraphExecKernelNodeSetParams"),
+                         reported = calls_of("cudaGraphExecKernelNodeSetParams"),
                          launches = device->n_launches();
       step(n_rows);
       EXPECT_EQ(device->n_launches() - launches, 1);
       EXPECT_EQ(calls_of("cudaLaunchKernel") - kernels, 0);
       EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, 0);
-      EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - told, 0) << n_rows;
+      EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - reported, 0) << n_rows;
     }
   }
 }

@@ -205,7 +205,7 @@ TEST(Stepper, reports_every_step_in_order_and_consistently) {
   for (const Job& job : jobs(draft)) {
     const std::vector<TokenId> prompt{1, 2, 3, 1, 2};
     const Outcome outcome = run(model, prompt, job);
-    std::vector<TokenId> told;
+    std::vector<TokenId> reported;
     Nanoseconds last = 0;
     StepId step = -1;
     std::int64_t n_accepted = 0;
@@ -220,7 +220,7 @@ TEST(Stepper, reports_every_step_in_order_and_consistently) {
         EXPECT_FALSE(open);
         open = true;
         EXPECT_EQ(begun->step, ++step);
-        EXPECT_EQ(begun->kv_len, static_cast<int>(prompt.size() + told.size()) - 1);
+        EXPECT_EQ(begun->kv_len, static_cast<int>(prompt.size() + reported.size()) - 1);
       } else if (const auto* drafted = std::get_if<Drafted>(&event)) {
         tree = drafted->tree;
       } else if (const auto* v = std::get_if<Verified>(&event)) {
@@ -230,8 +230,8 @@ TEST(Stepper, reports_every_step_in_order_and_consistently) {
         EXPECT_EQ(v->fate[0], RowFate::Context);
         n_accepted += v->n_accepted;
       } else if (const auto* c = std::get_if<Committed>(&event)) {
-        EXPECT_EQ(c->first_pos, static_cast<int>(prompt.size() + told.size()));
-        told.insert(told.end(), c->tokens.begin(), c->tokens.end());
+        EXPECT_EQ(c->first_pos, static_cast<int>(prompt.size() + reported.size()));
+        reported.insert(reported.end(), c->tokens.begin(), c->tokens.end());
         EXPECT_EQ(c->status.size(), c->tokens.size());
         EXPECT_EQ(c->origin.size(), c->tokens.size());
         // The number of accepted tokens equals the number of accepted rows.
@@ -245,11 +245,11 @@ TEST(Stepper, reports_every_step_in_order_and_consistently) {
         }
       } else if (const auto* ended = std::get_if<StepEnded>(&event)) {
         open = false;
-        EXPECT_EQ(ended->kv_len, static_cast<int>(prompt.size() + told.size()) - 1);
+        EXPECT_EQ(ended->kv_len, static_cast<int>(prompt.size() + reported.size()) - 1);
       }
     }
     EXPECT_FALSE(open);
-    EXPECT_EQ(told, outcome.tokens);
+    EXPECT_EQ(reported, outcome.tokens);
     EXPECT_EQ(n_accepted, outcome.n_accepted);
   }
 }
@@ -400,10 +400,10 @@ TEST(Tree, check_refuses_anything_but_a_forest) {
 /// Proposes one token and records which events came before.
 class ProposalObserver final : public Decoder {
  public:
-  explicit ProposalObserver(const EventList& told) : told_(told) {}
+  explicit ProposalObserver(const EventList& reported) : reported_(reported) {}
   bool drafts() const override { return true; }
   TokenTree propose(const Sequence& prefix) override {
-    begun = told_.events;
+    begun = reported_.events;
     TokenTree tree;
     tree.add(prefix.tokens().back(), -1, RowTag{});
     return tree;
@@ -412,7 +412,7 @@ class ProposalObserver final : public Decoder {
   std::vector<Event> begun;
 
  private:
-  const EventList& told_;
+  const EventList& reported_;
 };
 
 // If the draft hangs on its device, the step has already been reported. CU12.
@@ -421,11 +421,11 @@ TEST(Stepper, a_step_is_reported_before_its_draft_runs) {
   Job plain;
   plain.decoder = "ar";
   Lane lane = start(model, {1, 2, 3}, plain, 4);
-  EventList told;
-  auto made = std::make_unique<ProposalObserver>(told);
+  EventList reported;
+  auto made = std::make_unique<ProposalObserver>(reported);
   const ProposalObserver& asked = *made;
   lane.decoder = std::move(made);
-  Stepper(model, &told).propose(lane);
+  Stepper(model, &reported).propose(lane);
   ASSERT_EQ(asked.begun.size(), 1u);
   const auto* begun = std::get_if<StepBegun>(&asked.begun[0]);
   ASSERT_NE(begun, nullptr);
@@ -433,8 +433,8 @@ TEST(Stepper, a_step_is_reported_before_its_draft_runs) {
   EXPECT_EQ(begun->step, 0);
   EXPECT_EQ(begun->kv_len, 2);
   EXPECT_EQ(begun->n_rows, 0) << "not known yet";
-  ASSERT_EQ(told.events.size(), 2u);
-  EXPECT_EQ(std::get<Drafted>(told.events[1]).tree.n_rows(), 1);
+  ASSERT_EQ(reported.events.size(), 2u);
+  EXPECT_EQ(std::get<Drafted>(reported.events[1]).tree.n_rows(), 1);
 }
 
 TEST(Stepper, the_timeline_counts_the_rows_of_every_decoder) {

@@ -129,10 +129,10 @@ TEST(Timeline, approximate_prompt_tokens_lie_inside_the_prompt) {
     run.first_approximate = first;
     run.n_approximate = n;
     timeline.apply(run);
-    if (const RunRecord* told = timeline.run(1)) {
-      EXPECT_EQ(told->approximate_of_prompt().size(), static_cast<std::size_t>(n));
+    if (const RunRecord* reported = timeline.run(1)) {
+      EXPECT_EQ(reported->approximate_of_prompt().size(), static_cast<std::size_t>(n));
       for (int i = 0; i < 5; i++)
-        EXPECT_EQ(told->is_approximate_in_prompt(i), i >= first && i < first + n);
+        EXPECT_EQ(reported->is_approximate_in_prompt(i), i >= first && i < first + n);
     }
     return timeline.n_inconsistent();
   };
