@@ -120,10 +120,10 @@ std::vector<RacingLane> lanes_of(engine::ModelStore& store,
   std::vector<LaneOption> all = options.lanes;
   for (const LaneOption& lane : options.lanes) {
     const std::string model = model_of(lane, options);
-    const bool there = std::ranges::any_of(
+    const bool is_listed = std::ranges::any_of(
         all, [&](const LaneOption& other) { return is_baseline(other, model); });
     const std::string name = lane.model.empty() ? "ar" : "ar@" + lane.model;
-    if (!there) all.insert(all.begin(), {.name = name, .decoder = "ar", .model = lane.model});
+    if (!is_listed) all.insert(all.begin(), {.name = name, .decoder = "ar", .model = lane.model});
   }
   const std::vector<engine::RunModels> models = load_lanes(store, options, all, n_prompts > 1);
   const std::size_t n_added = all.size() - options.lanes.size();

@@ -12,14 +12,14 @@ kernels::Error with_advice(const kernels::Error& error,
                            const std::vector<KeptFile>& kept) {
   const std::string message = error.what();
   if (kernels::is_cpu(device) || !message.starts_with(device + ": ")) return error;
-  const auto there = std::ranges::find_if(kept, [](const KeptFile& file) {
+  const auto found = std::ranges::find_if(kept, [](const KeptFile& file) {
     std::error_code unknown;
     return std::filesystem::exists(file.path, unknown);
   });
   return kernels::Error(
-      error.code(), message + (there == kept.end() ? "; nothing had been saved"
+      error.code(), message + (found == kept.end() ? "; nothing had been saved"
                                                    : "; --resume continues from " +
-                                                         there->description + ", on the CPU too"));
+                                                         found->description + ", on the CPU too"));
 }
 
 }  // namespace app
