@@ -1,4 +1,5 @@
 // Typical acceptance by its definition: accepted tokens, the chosen path, and the bonus token.
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
