@@ -28,36 +28,40 @@ panel_of() {
   in_window --open "$work/$name.pdrun" --screen live --panel "$panel" "${at[@]}" --screenshot "$pictures/$name.png"
 }
 
-# DECODER PANEL STEP ARGUMENT...: the same for `generate --decoder DECODER`.
+# DECODER PANEL STEP ARGUMENT...: the same for `generate --decoder DECODER` on SmolLM2 (scripts/get_model.sh smollm2).
 page() {
-  panel_of "$1" "$2" "$3" generate --decoder "$1" "${@:4}"
+  panel_of "$1" "$2" "$3" generate --model "$smollm2" --decoder "$1" "${@:4}"
 }
 
+smollm2=SmolLM2-135M-Instruct.Q4_1
+count="Count from 1 to 20."
+sum="A shop sells pens for 2 dollars and notebooks for 5 dollars. Ana buys 3 pens and 4 notebooks. How much does she pay?"
+poem="Write a short poem about the sea."
+prices='Repeat the following JSON, but change every price to euros: {"items": [{"name": "apple", "price": "1 dollar"}, {"name": "bread", "price": '\
+'"3 dollars"}, {"name": "cheese", "price": "7 dollars"}]}'
 arithmetic=$'Question:\nFelix starts with 12 carrots. Then Felix picks up 28 more carrots. Felix divides them into 5 equal bags and keeps only '\
 $'one bag. What is the number of carrots that Felix has at the end?\nAnswer:\nLet\'s think step by step.\n'
-choice=$'Q: What does a piano have? Answer Choices: sound (A), pages (B), strings (C), docks (D), wheels (E)\nA:'
 
 picture() {
   case $1 in
-    compare)  # the race that scripts/run.sh opens; scripts/get_model.sh smollm2 downloads the model
-      in_window --screen compare --screenshot "$pictures/compare.png" --model SmolLM2-135M-Instruct.Q4_1 ;;
-    ar) page ar text - --prompt "$arithmetic" ;;
-    jacobi) page jacobi trajectory - --set block=8 --max-tokens 16 --prompt "$arithmetic" ;;
-    lookahead) page lookahead trajectory 14 --set window=5 --set ngram_size=4 --prompt "$arithmetic" ;;
-    prompt-lookup) page prompt-lookup pool - --prompt "$arithmetic" ;;
-    suffix) page suffix pool - --prompt "$arithmetic" ;;
-    fastcot) page fastcot text - --set stop=bound --set bound=12 --prompt "$choice" ;;
+    compare)  # the race that scripts/run.sh opens
+      in_window --screen compare --screenshot "$pictures/compare.png" --model "$smollm2" ;;
+    ar) page ar text - --max-tokens 64 --prompt "$poem" ;;
+    jacobi) page jacobi trajectory - --set block=8 --max-tokens 16 --prompt "$count" ;;
+    lookahead) page lookahead trajectory 18 --set window=5 --set ngram_size=4 --set n_guesses=4 --max-tokens 40 --prompt "$poem" ;;
+    prompt-lookup) page prompt-lookup pool - --max-tokens 64 --prompt "$prices" ;;
+    suffix) page suffix pool - --max-tokens 64 --prompt "$prices" ;;
+    fastcot) page fastcot text - --set stop=bound --set bound=12 --max-tokens 40 --prompt "$sum" ;;
     speculative)
-      page speculative distributions 8 --set gamma=4 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
+      page speculative distributions 10 --set gamma=4 --temperature 0.8 --sampling rejection --max-tokens 40 --prompt "$poem" ;;
     thoughts) panel_of thoughts thoughts - reason tot --count 1 ;;  # the sample of docs/reason_tot.md
-    seed)  # an enlarged draft, slow enough to be visible beside the target
-      "$program" model scale demo-draft "$work/slow-draft" --scale 16x1 >/dev/null
-      "$program" data generate kb --split test --count 3 > "$work/questions.jsonl"
-      panel_of seed schedule - compare --decoders seed --set branches=3 --set overlap=always --set k_config=1,1,1 \
-        --prompt-file "$work/questions.jsonl" --max-tokens 16 --scale 4x2 --draft-scale 1x1 --draft "$work/slow-draft" ;;
-    mcsd) page mcsd tree 11 --set k_config=2,2,2 --prompt "$arithmetic" ;;
-    medusa) page medusa tree 12 --set tree=rows16 --prompt "$arithmetic" ;;
-    chimera) page chimera tree 2 --set tree=rows16 --prompt "$arithmetic" ;;
+    seed)
+      head -n 3 "$here/assets/prompts/messages.jsonl" > "$work/messages.jsonl"
+      panel_of seed schedule - compare --model "$smollm2" --decoders seed --set branches=3 --set overlap=always --set k_config=1,1,1 \
+        --prompt-file "$work/messages.jsonl" --max-tokens 16 ;;
+    mcsd) page mcsd tree 10 --set k_config=2,2,2 --max-tokens 40 --prompt "$poem" ;;
+    medusa) page medusa tree 15 --set tree=rows16 --max-tokens 40 --prompt "$poem" ;;
+    chimera) page chimera tree 15 --set tree=rows16 --max-tokens 40 --prompt "$poem" ;;
     cllm) panel_of cllm trajectory - generate --model demo-cllm --decoder jacobi --set block=16 --max-tokens 32 --prompt "$arithmetic" ;;
     window)
       "$here/scripts/build.sh" tests --target ui_test >&2
