@@ -174,6 +174,7 @@ std::vector<TaskAcceptance> acceptance_by_task(const Timeline& timeline,
     of.task = task;
     ++of.n_runs;
     of.accepted += other.totals.n_accepted;
+    of.verified += other.totals.n_accepted + other.totals.n_rejected;
     of.proposed += other.totals.n_proposed;
     of.n_steps += other.totals.n_steps;
     of.n_tokens += other.totals.n_tokens;

@@ -63,7 +63,7 @@ double expected_tokens(double rate, int depth);
 struct TaskAcceptance {
   std::string task;  // "arith"
   int n_runs = 0;
-  std::int64_t proposed = 0, accepted = 0, n_steps = 0, n_tokens = 0;
+  std::int64_t proposed = 0, verified = 0, accepted = 0, n_steps = 0, n_tokens = 0;
   Alpha alpha;  // of the runs that have ended
 };
 /// Alpha of runs that have ended, which does not change.

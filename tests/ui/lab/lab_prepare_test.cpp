@@ -224,6 +224,7 @@ TEST(LabAcceptance, tasks_join_runs_of_one_method) {
   EXPECT_EQ(tasks[0].n_runs, 2);
   EXPECT_EQ(tasks[0].accepted, 1);
   EXPECT_EQ(tasks[0].proposed, 4) << "with two that were not verified";
+  EXPECT_EQ(tasks[0].verified, 2);
   EXPECT_EQ(tasks[1].task, "sql");
   EXPECT_EQ(tasks[1].n_runs, 1) << "gamma=8 is another method";
 }

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -92,6 +94,25 @@ TEST(Laboratory, rejection_sampling_has_alpha) {
   const std::string said = window.said();
   EXPECT_THAT(said, HasSubstr(fmt::format("alpha = 1 - TV(p, q) d {:.2f}", a.alpha.mean())));
   EXPECT_THAT(said, HasSubstr("No finished run of plain decoding is here for this prompt"));
+}
+
+TEST(Laboratory, tasks_have_shares_of_proposed_and_of_verified) {
+  DrawnWindow window;
+  std::vector<engine::Event> events = streams::race({"ar", "speculative"});
+  for (engine::Event& event : events)
+    if (auto* started = std::get_if<engine::RunStarted>(&event)) started->prompt_id = "arith/1";
+  window.shell.take(events);
+  window.shell.show(ui::Screen::Lab);
+  window.gui.frame(window.shell);
+  window.shell.selection().run = 2;
+  const engine::RunTotals& totals = run_in(window, 2).totals;
+  const auto verified = static_cast<double>(totals.n_accepted + totals.n_rejected);
+  const auto accepted = static_cast<double>(totals.n_accepted);
+  ASSERT_GT(totals.n_unused, 0) << "the two shares differ";
+  EXPECT_THAT(window.said(),
+              HasSubstr(fmt::format("| arith | 1 | {} | {} |",
+                                    ui::percent(accepted / static_cast<double>(totals.n_proposed)),
+                                    ui::percent(accepted / verified))));
 }
 
 TEST(Laboratory, lost_tokens_are_listed) {

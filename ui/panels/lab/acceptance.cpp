@@ -1,5 +1,6 @@
 // The panel Acceptance: how many proposals the target accepts by depth and task, and the speed-up that follows.
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -150,12 +151,23 @@ void task_table(const std::vector<TaskAcceptance>& tasks) {
   if (tasks.empty()) return;
   ImGui::Dummy({1, px(4)});
   small_label("by task, all runs of this decoder with these settings");
-  if (!begin_table("tasks", {"task", "runs", "accepted", "alpha", "tokens / step"})) return;
+  // Little padding, so that six columns fit into a narrow panel.
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(4), ImGui::GetStyle().CellPadding.y));
+  const bool is_open =
+      begin_table("tasks", {"task", "runs", "accepted", "of verified", "alpha", "tok/step"});
+  ImGui::PopStyleVar();
+  if (!is_open) return;
+  const auto share = [](std::int64_t accepted, std::int64_t of, const char* formula) {
+    cell(share_words(double(accepted), double(of)), theme().text);
+    if (ImGui::IsItemHovered()) tooltip(fmt::format("{}: {} / {}", formula, accepted, of));
+  };
   for (const TaskAcceptance& of : tasks) {
     ImGui::TableNextRow();
-    cell(of.task, theme().text);
+    ImGui::TableNextColumn();
+    words_within(of.task, theme().text, ImGui::GetContentRegionAvail().x);
     cell(fmt::format("{}", of.n_runs), theme().text);
-    cell(share_words(double(of.accepted), double(of.proposed)), theme().text);
+    share(of.accepted, of.proposed, "accepted / proposed");
+    share(of.accepted, of.verified, "accepted / (accepted + rejected)");
     cell(of.alpha.n > 0 ? fmt::format("{:.2f}", of.alpha.mean()) : "-", theme().text);
     if (ImGui::IsItemHovered()) tooltip(bounds_words(of.alpha));
     cell(of.n_steps > 0 ? fmt::format("{:.2f}", double(of.n_tokens) / double(of.n_steps)) : "-",
