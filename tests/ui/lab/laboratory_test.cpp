@@ -98,7 +98,7 @@ TEST(Laboratory, rejection_sampling_has_alpha) {
 
 TEST(Laboratory, tasks_have_shares_of_proposed_and_of_verified) {
   DrawnWindow window;
-  std::vector<engine::Event> events = streams::race({"ar", "speculative"});
+  std::vector<engine::Event> events = streams::race({"ar", "prompt-lookup"});
   for (engine::Event& event : events)
     if (auto* started = std::get_if<engine::RunStarted>(&event)) started->prompt_id = "arith/1";
   window.shell.take(events);
