@@ -109,6 +109,7 @@ SpeedAccount speed_account(const Timeline& timeline,
     return {.why =
                 "No finished run of plain decoding is here for this prompt with the same settings. "
                 "Run it, or a race with it."};
+  if (std::string why = timeline.why_other_load(run); !why.empty()) return {.why = std::move(why)};
   const StepCost own = step_cost_of(run), plain = step_cost_of(*baseline);
   SpeedAccount account{.baseline = baseline->id(), .plain_ms = plain.total()};
   const double rows = own.forward - plain.forward, extra = own.rows - 1;

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/event/timeline/repeats.h"
+#include "engine/lab/acceptance.h"
+#include "engine/lab/cost.h"
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/streams.h"
 #include "ui/prepare/numbers.h"
@@ -348,6 +351,25 @@ TEST(Numbers, baseline_measured_under_other_load_gives_no_speedup) {
     EXPECT_EQ(speedup.value == "-", share < 0.75) << share;
     EXPECT_EQ(speedup.numbers.find("may have been loaded differently") != std::string::npos,
               share < 0.75);
+  }
+}
+
+TEST(Numbers, laboratory_and_difference_refuse_a_baseline_under_other_load) {
+  const std::string reason =
+      "Run 1 used 90 % of the processor, this run 45 %: the machine may have been loaded "
+      "differently.";
+  for (const bool is_refused : {false, true}) {
+    const engine::Timeline timeline = one_after_the_other(is_refused ? 0.5 : 1);
+    const engine::RunRecord& run = *timeline.run(2);
+    ASSERT_TRUE(timeline.speedup(run));
+    const engine::SpeedAccount account =
+        engine::speed_account(timeline, run, engine::acceptance_of(run));
+    EXPECT_EQ(account.why.find(reason) == 0, is_refused) << account.why;
+    EXPECT_EQ(account.measured > 0, !is_refused);
+    const std::string how = how_measured(timeline, {timeline.run(1), &run});
+    EXPECT_EQ(how.find("B has no speed-up: " + reason) != std::string::npos, is_refused) << how;
+    EXPECT_EQ(engine::repeat_figures(timeline, run).speedup.n, is_refused ? 0 : 1);
+    EXPECT_EQ(timeline.why_other_load(*timeline.run(1)), "") << "the baseline itself";
   }
 }
 

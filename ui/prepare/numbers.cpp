@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "engine/event/timeline/proposals.h"
-#include "engine/event/timeline/run_slices.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/time/run_times.h"
 #include "ui/prepare/tokens/verdicts.h"
@@ -18,33 +17,6 @@ using engine::RowFate;
 
 std::string ratio(double a, double b, const char* format) {
   return b > 0 ? fmt::format(fmt::runtime(format), a / b) : "-";
-}
-
-// Returns the mean share of processor time that this program got during a run; -1 if a GPU computed, or if the samples cover less than 0.3 s.
-double processor_share(const engine::Timeline& timeline, const engine::RunRecord& run) {
-  constexpr double kLeastNs = 0.3e9;
-  double busy = 0, all = 0;
-  for (const engine::Sampled& sample : timeline.samples()) {
-    const bool inside = sample.t - sample.period >= run.started.t && sample.t <= run.last_event;
-    if (!inside || engine::of_gpu(sample) || sample.busy_percent < 0) continue;
-    busy += sample.busy_percent / 100 * static_cast<double>(sample.period);
-    all += static_cast<double>(sample.period);
-  }
-  return all >= kLeastNs ? busy / all : -1;
-}
-
-// Returns why the times of a run and its baseline must not be compared; empty if they may. Lanes of one race alternate, so they share the load.
-std::string why_other_load(const engine::Timeline& timeline,
-                           const engine::RunRecord& run,
-                           const engine::RunRecord& baseline) {
-  constexpr double kLeastRatio = 0.75;
-  if (run.started.race != 0 && run.started.race == baseline.started.race) return "";
-  const double own = processor_share(timeline, run), of = processor_share(timeline, baseline);
-  if (own < 0 || of < 0 || std::min(own, of) >= kLeastRatio * std::max(own, of)) return "";
-  return fmt::format(
-      "run {} used {} of the processor, this run {}: the machine may have been loaded differently. "
-      "Run plain decoding again.",
-      baseline.id(), percent(of), percent(own));
 }
 
 Figure no_speedup(std::string why) {
@@ -79,7 +51,7 @@ Figure speedup_of(const engine::Timeline& timeline,
     f.numbers = "both runs as a whole are compared: move the playhead to the end";
     return f;
   }
-  if (std::string why = why_other_load(timeline, run, baseline); !why.empty()) {
+  if (std::string why = timeline.why_other_load(run); !why.empty()) {
     f.numbers = std::move(why);
     return f;
   }

@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/event/timeline/run_slices.h"
 
 namespace engine {
 namespace {
@@ -32,6 +33,20 @@ bool ran_through(const RunRecord& run) {
   if (!run.finished || run.failed) return false;
   const std::string& reason = run.finished->stop_reason;
   return reason != "stopped" && reason != "bound" && reason != "probe" && reason != "text";
+}
+
+/// The mean share of processor time that this program got during a run; -1 if a GPU computed, or if
+/// the samples cover less than 0.3 s.
+double processor_share(const Timeline& timeline, const RunRecord& run) {
+  constexpr double kLeastNs = 0.3e9;
+  double busy = 0, all = 0;
+  for (const Sampled& sample : timeline.samples()) {
+    const bool inside = sample.t - sample.period >= run.started.t && sample.t <= run.last_event;
+    if (!inside || of_gpu(sample) || sample.busy_percent < 0) continue;
+    busy += sample.busy_percent / 100 * static_cast<double>(sample.period);
+    all += static_cast<double>(sample.period);
+  }
+  return all >= kLeastNs ? busy / all : -1;
 }
 
 double ratio(double over, double under) {
@@ -248,6 +263,20 @@ std::optional<double> Timeline::speedup(const RunRecord& run) const {
   if (!baseline || baseline->decode_compute() <= 0) return std::nullopt;
   return static_cast<double>(baseline->decode_compute()) /
          static_cast<double>(run.decode_compute());
+}
+
+std::string Timeline::why_other_load(const RunRecord& run) const {
+  constexpr double kLeastRatio = 0.75;
+  const RunRecord* baseline = baseline_of(run);
+  if (!baseline || baseline == &run) return "";
+  // Lanes of one race alternate.
+  if (run.started.race != 0 && run.started.race == baseline->started.race) return "";
+  const double own = processor_share(*this, run), of = processor_share(*this, *baseline);
+  if (own < 0 || of < 0 || std::min(own, of) >= kLeastRatio * std::max(own, of)) return "";
+  return fmt::format(
+      "Run {} used {:.0f} % of the processor, this run {:.0f} %: the machine may have been loaded "
+      "differently. Run plain decoding again.",
+      baseline->id(), 100 * of, 100 * own);
 }
 
 }  // namespace engine

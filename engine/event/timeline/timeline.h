@@ -193,6 +193,9 @@ class Timeline {
   /// run that took turns with other sequences, because its own compute contains neither its waits
   /// nor the work of the others during them. An AR run gives 1.
   std::optional<double> speedup(const RunRecord& run) const;
+  /// Why speedup() must not be shown: this program got another share of the processor during the run
+  /// than during its baseline. Empty if it may be shown. Lanes of one race share the load.
+  std::string why_other_load(const RunRecord& run) const;
   /// A finished AR run with the same model, scale, prompt, sampling and limits: preferably one of
   /// the same race, otherwise the latest. nullptr if there is none.
   const RunRecord* baseline_of(const RunRecord& run) const;

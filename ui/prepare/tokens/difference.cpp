@@ -26,12 +26,12 @@ struct Against {
   std::string lanes;
 };
 
-// Returns the baselines of all lanes. A run that is a baseline only of itself is omitted unless there is no other.
+// Returns the baselines of all lanes with a speed-up. A run that is a baseline only of itself is omitted unless there is no other.
 std::vector<Against> baselines_of(const engine::Timeline& timeline, const Runs& runs) {
   std::vector<Against> found;
   const engine::RunRecord* alone = nullptr;
   for (const engine::RunRecord* run : runs) {
-    if (!timeline.speedup(*run)) continue;
+    if (!timeline.speedup(*run) || !timeline.why_other_load(*run).empty()) continue;
     const engine::RunRecord* baseline = timeline.baseline_of(*run);
     if (baseline == run) {
       if (!alone) alone = run;
@@ -101,6 +101,9 @@ std::string how_measured(const engine::Timeline& timeline, const Runs& runs) {
   std::string text = "Lanes share the device in turns; only a lane's own compute counts.";
   if (std::ranges::any_of(runs, [](const auto* run) { return !run->queueing.empty(); }))
     text += " A sequence that shared the models with others has no speed-up of its own.";
+  for (const engine::RunRecord* run : runs)
+    if (const std::string why = timeline.why_other_load(*run); !why.empty())
+      text += fmt::format(" {} has no speed-up: {}", letter_among(runs, run), why);
   const std::vector<Against> baselines = baselines_of(timeline, runs);
   if (baselines.empty())
     return "Speed-ups are shown after plain decoding of this prompt has finished. " + text;
