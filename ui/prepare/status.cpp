@@ -294,6 +294,9 @@ std::string caption_words(const std::string& app_version,
   const auto add = [&text](const std::string& part) { text += " \xC2\xB7 " + part; };
   if (!runs.empty()) {
     const engine::RunStarted& s = runs.front()->started;
+    std::string names;
+    for (const engine::RunRecord* run : runs) names += (names.empty() ? "" : ", ") + name_of(*run);
+    add(names);
     if (const engine::ModelLoaded* m = timeline.model(s.model))
       add(fmt::format("{}{}, {}, {}", m->name, m->scale.empty() ? "" : " at " + m->scale, m->dtype,
                       m->device));

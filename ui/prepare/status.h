@@ -106,7 +106,7 @@ struct BarFacts {
 /// Returns the text of the status bar.
 std::string bar_words(const BarFacts& facts);
 
-/// Returns the caption of a picture of these runs: program, model, settings, and the meaning of the letters beside figures.
+/// Returns the caption of a picture of these runs: program, names of the runs, model, settings, and the meaning of the letters beside figures.
 std::string caption_words(const std::string& app_version,
                           const engine::Timeline& timeline,
                           const std::vector<const engine::RunRecord*>& runs);

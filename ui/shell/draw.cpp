@@ -29,8 +29,6 @@ constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
 constexpr float kStateRoom = 200;
 // Presentation mode enlarges everything by this factor.
 constexpr float kPresenting = 1.35f;
-// Padding of the tab bar and of a tab; together they align the title with the panel's text.
-constexpr float kHeadPadding = 6;
 // If frames are further apart than this, the window was idle in between.
 constexpr double kMaxFrameSeconds = 0.1;
 
@@ -85,20 +83,6 @@ void focus_ring(ImGuiWindow* window) {
   list->AddRect({min.x + 1, min.y + 1}, {max.x - 1, max.y - 1}, colour(theme().accent), px(6),
                 px(2));
   list->PopClipRect();
-}
-
-// Underlines the open tab if there are several.
-void underline_tab(const ImGuiDockNode* node) {
-  ImGuiTabBar* bar = node->TabBar;
-  if (bar->Tabs.Size < 2) return;
-  for (const ImGuiTabItem& tab : bar->Tabs) {
-    if (tab.ID != bar->VisibleTabId) continue;
-    const float x = bar->BarRect.Min.x + tab.Offset - bar->ScrollingAnim,
-                y = bar->BarRect.Max.y - px(2);
-    ImGui::GetWindowDrawList()->AddRectFilled({x + px(kHeadPadding), y},
-                                              {x + tab.Width - px(kHeadPadding), y + px(2)},
-                                              colour(handle_on(theme())));
-  }
 }
 
 // The width below which the top bar omits the program's name, the model, and buttons that cannot be used now; below which the buttons at its
@@ -159,61 +143,6 @@ void set_list_of_tabs() {
 float scale_within(ImVec2 size, float wanted) {
   const float fits = std::min(size.x / kLeastWidth, size.y / kLeastHeight);
   return std::max(std::min(wanted, fits), 0.5f);
-}
-
-// True if the tabs fill the head of the panel's place, so that its controls are the first line of the panel.
-bool has_controls_inside(const ImGuiWindow* window) {
-  const ImGuiDockNode* node = window->DockNode;
-  return node && node->TabBar && node->TabBar->WidthAllTabs + px(54) > node->Size.x;
-}
-
-// Returns true if the tabs of the panel's place need more room than it has. A button before them then lists their names.
-bool lists_tabs(const ImGuiWindow* window) {
-  const ImGuiTabBar* bar = window && window->DockNode ? window->DockNode->TabBar : nullptr;
-  return bar && bar->Tabs.Size > 1 &&
-         bar->WidthAllTabsIdeal > window->DockNode->Size.x - 2 * px(kHeadPadding);
-}
-
-// Draws a panel's controls at the right end of its head, which belongs to the dock node's host window.
-void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* window) {
-  const ImGuiDockNode* node = window->DockNode;
-  if (!node || !node->TabBar || node->VisibleWindow != window || !node->HostWindow) return;
-  ImGui::Begin(node->HostWindow->Name);
-  underline_tab(node);
-  if (panel.head && !has_controls_inside(window)) {
-    const ImRect bar = node->TabBar->BarRect;
-    ImGui::PushID(window->ID);
-    // The width of the controls when they were drawn last, at 100 %, so that it is also right at another scale.
-    float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("width"), 120);
-    // Controls that would cover the tabs are in a popup.
-    const bool fits = node->TabBar->WidthAllTabs + px(*width) + px(24) <= node->Size.x;
-    const float shown = px(fits ? *width : 30);
-    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(6), px(2)));
-    ImGui::PushClipRect(bar.Min, {node->Pos.x + node->Size.x, bar.Max.y}, true);
-    const ImVec2 was = ImGui::GetCursorScreenPos();
-    ImGui::SetCursorScreenPos({node->Pos.x + node->Size.x - shown - px(12), bar.Min.y + px(3.5f)});
-    const auto controls = [&] {
-      ImGui::BeginGroup();
-      panel.head(context);
-      ImGui::EndGroup();
-      *width = ImGui::GetItemRectSize().x / px(1);
-    };
-    if (fits) {
-      controls();
-    } else {
-      if (button("...", false, true, "the controls of this panel")) ImGui::OpenPopup("controls");
-      if (ImGui::BeginPopup("controls")) {
-        controls();
-        ImGui::EndPopup();
-      }
-    }
-    ImGui::SetCursorScreenPos(was);
-    ImGui::Dummy({0, 0});
-    ImGui::PopClipRect();
-    ImGui::PopStyleVar();
-    ImGui::PopID();
-  }
-  ImGui::End();
 }
 
 }  // namespace
@@ -656,11 +585,7 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   if (bare) ImGui::PopStyleColor();
   if (bare) ImGui::PopStyleVar();
   if (visible) {
-    if (panel.head && has_controls_inside(ImGui::GetCurrentWindow())) {
-      ImGui::BeginGroup();
-      panel.head(c);
-      ImGui::EndGroup();
-    }
+    draw_head_inside(c, panel);
     if (empty.empty())
       panel.draw(c);
     else
@@ -673,7 +598,7 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   if (comes && window->DockNode && window->DockNode->TabBar)
     window->DockNode->TabBar->NextSelectedTabId = window->TabId;
   ImGui::End();
-  if (visible) draw_head_controls(c, panel, window);
+  if (visible) draw_head(c, panel, window);
 }
 
 }  // namespace ui

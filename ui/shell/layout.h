@@ -50,6 +50,9 @@ std::string window_name(Screen screen, const char* panel_id, const char* title);
 /// The smallest size of the window at 100 %, px. In a smaller one the scale is reduced.
 inline constexpr int kLeastWidth = 640, kLeastHeight = 400;
 
+/// Padding of the tab bar and of a tab, px at 100 %; together they align the title with the panel's text.
+inline constexpr float kHeadPadding = 6;
+
 /// The version of saved layouts. Increase it when the panels of a screen change.
 inline constexpr int kLayoutVersion = 8;
 

@@ -11,6 +11,8 @@ class Timeline;
 struct RunRecord;
 }  // namespace engine
 
+struct ImGuiWindow;
+
 namespace ui {
 
 struct Context;
@@ -52,7 +54,8 @@ struct Panel {
   Sketch sketch{};                       // drawn while the panel is empty; every panel has one
   bool wide = false;                     // the panel scrolls sideways
   bool bare = false;                     // the panel draws its own cards instead of one frame
-  bool main = false;  // while empty, shows the progress of loading, or buttons to run or open
+  bool main = false;       // while empty, shows the progress of loading, or buttons to run or open
+  bool names_run = false;  // on the screen Live, its head names the selected run
   bool offers_training = false;    // offers to open a training run if none is open
   const char* compare_title = "";  // the title on the screen Compare; empty: `title`
   Dock live = Dock::None, compare = Dock::None, training = Dock::None, lab = Dock::None;
@@ -65,6 +68,15 @@ const Panel* panel_named(const char* id);
 
 /// Draws the "?" in a panel's head. Its tooltip shows the panel's help, its marks and `also`, a further sentence.
 void panel_legend(const Panel& panel, const char* also = "");
+
+/// Draws the head of a docked panel in its place's host window: the name of the run that it shows, if the session has several, and its controls.
+/// Call after the panel's window.
+void draw_head(Context& context, const Panel& panel, ImGuiWindow* window);
+/// Draws, as the first line of the panel's window, the parts of its head that have no room beside the tabs.
+void draw_head_inside(Context& context, const Panel& panel);
+/// Returns true if the tabs of the panel's place need more room than it has. A button before them then lists their names.
+/// @param window  of the panel; nullptr: it has not been drawn yet
+bool lists_tabs(const ImGuiWindow* window);
 
 /// Returns the sentence that most panels show while no run is selected; empty if one is.
 std::string no_run_yet(const Context& context);

@@ -104,6 +104,7 @@ const Panel kAgreementPanel{.id = "agreement",
                             .empty = no_run_yet,
                             .draw = draw,
                             .sketch = Sketch::Lines,
+                            .names_run = true,
                             .live = Dock::Centre};
 
 }  // namespace ui

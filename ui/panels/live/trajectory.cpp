@@ -397,6 +397,7 @@ const Panel kTrajectoryPanel{
     .marks = kTrajectoryMarks,
     .sketch = Sketch::Staircase,
     .wide = true,
+    .names_run = true,
     .live = Dock::Centre};
 
 }  // namespace ui

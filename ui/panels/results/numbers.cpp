@@ -333,6 +333,7 @@ const Panel kNumbersPanel{
         "measured range. Hover a figure for its formula, click it for its "
         "steps.",
     .sketch = Sketch::Columns,
+    .names_run = true,
     .live = Dock::Right};
 
 }  // namespace ui

@@ -336,6 +336,7 @@ const Panel kDistributionsPanel{.id = "distributions",
                                 .help = "How the target verified the proposals of a step.",
                                 .marks = kDistributionsMarks,
                                 .sketch = Sketch::Histograms,
+                                .names_run = true,
                                 .live = Dock::Centre};
 
 }  // namespace ui

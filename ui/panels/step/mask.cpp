@@ -288,6 +288,7 @@ const Panel kMaskPanel{
     .marks = kMaskMarks,
     .sketch = Sketch::Triangle,
     .wide = true,
+    .names_run = true,
     .live = Dock::Centre};
 
 }  // namespace ui

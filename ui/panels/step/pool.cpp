@@ -467,6 +467,7 @@ const Panel kPoolPanel{
         "where.",
     .marks = kPoolMarks,
     .sketch = Sketch::Lines,
+    .names_run = true,
     .live = Dock::Centre};
 
 }  // namespace ui

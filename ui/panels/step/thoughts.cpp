@@ -491,6 +491,7 @@ const Panel kThoughtsPanel{.id = "thoughts",
                            .marks = kThoughtsMarks,
                            .sketch = Sketch::Tree,
                            .wide = true,
+                           .names_run = true,
                            .live = Dock::Centre};
 
 }  // namespace ui

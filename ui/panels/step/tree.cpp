@@ -283,6 +283,7 @@ const Panel kTreePanel{
     .marks = kTreeMarks,
     .sketch = Sketch::Tree,
     .wide = true,
+    .names_run = true,
     .live = Dock::Centre};
 
 }  // namespace ui

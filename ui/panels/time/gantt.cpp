@@ -326,6 +326,7 @@ const Panel kGanttPanel{.id = "gantt",
                         .help = "The steps of the runs shown, by phase, with counters below.",
                         .marks = kTimelineMarks,
                         .sketch = Sketch::Bars,
+                        .names_run = true,
                         .compare_title = "Timelines",
                         .live = Dock::Foot,
                         .compare = Dock::Foot};

@@ -680,8 +680,7 @@ void zoom_schedule_to(Context& context, const Place& place) {
   if (turn >= lanes.schedule.turns.size()) return;
   const auto [from, to] = time_of(lanes, lanes.schedule.turns[turn]);
   TimeRange& range = context.states.get<ScheduleView>().range;
-  range.t0 = from - (to - from);
-  range.t1 = to + (to - from);
+  range.t0 = from - (to - from), range.t1 = to + (to - from);
 }
 
 const Panel kSchedulePanel{.id = "schedule",
@@ -695,6 +694,7 @@ const Panel kSchedulePanel{.id = "schedule",
                                "time of the selected run's schedule.",
                            .marks = kScheduleMarks,
                            .sketch = Sketch::Bars,
+                           .names_run = true,
                            .live = Dock::Foot};
 
 }  // namespace ui
