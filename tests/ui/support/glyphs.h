@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <imgui.h>
@@ -15,6 +17,7 @@ struct Glyph {
   std::string window;  // name of the window that drew it
   ImRect box;          // where it was drawn
   ImRect seen;         // the part inside its clip rectangle
+  ImVec2 texture;      // the upper left corner of its texture
 };
 
 /// Returns the characters of the last frame that are at least partly visible.
@@ -33,7 +36,7 @@ inline std::vector<Glyph> drawn() {
         const ImDrawVert &a = list->VtxBuffer[static_cast<int>(command.VtxOffset + index[0])],
                          &c = list->VtxBuffer[static_cast<int>(command.VtxOffset + index[2])];
         if (a.uv.x == c.uv.x || a.uv.y == c.uv.y) continue;
-        Glyph glyph{window->Name, {a.pos, c.pos}, {a.pos, c.pos}};
+        Glyph glyph{window->Name, {a.pos, c.pos}, {a.pos, c.pos}, a.uv};
         glyph.seen.ClipWith(clip);
         if (glyph.seen.GetWidth() > 0.5f && glyph.seen.GetHeight() > 0.5f) all.push_back(glyph);
         i += 5;
@@ -41,6 +44,22 @@ inline std::vector<Glyph> drawn() {
     }
   }
   return all;
+}
+
+/// Returns the ASCII characters of the last frame that lie in a part of the screen, in the order of drawing, without blanks.
+inline std::string text_in(const ImRect& part) {
+  std::map<std::pair<float, float>, char> letters;
+  ImFontAtlasBuilder* builder = ImGui::GetIO().Fonts->Builder;
+  for (int i = 0; i < builder->BakedPool.Size; ++i)
+    for (const ImFontGlyph& glyph : builder->BakedPool[i].Glyphs)
+      if (glyph.Visible && glyph.Codepoint < 128)
+        letters[{glyph.U0, glyph.V0}] = static_cast<char>(glyph.Codepoint);
+  std::string text;
+  for (const Glyph& glyph : drawn()) {
+    const auto letter = letters.find({glyph.texture.x, glyph.texture.y});
+    if (letter != letters.end() && part.Contains(glyph.seen)) text += letter->second;
+  }
+  return text;
 }
 
 /// Returns true if a character is cut at the left or the right by more than its own margin.
