@@ -177,10 +177,6 @@ std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
   return slices;
 }
 
-bool of_gpu(const Sampled& sample) {
-  return sample.device.starts_with("cuda:") && sample.device != "cuda:emulated";
-}
-
 std::vector<Slice> device_slices(std::span<const Sampled> samples) {
   std::vector<Slice> slices;
   for (const Sampled& sample : samples) {

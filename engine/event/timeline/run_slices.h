@@ -89,8 +89,6 @@ LaneSlices slices_of(const StepHead& step, Clock clock);
 LaneSlices slices_of(const RunRecord& run, const StepHead& step, Clock clock);
 /// The run's phases and its failure; on clocks other than Wall only the decode phase.
 std::vector<Slice> phase_slices(const RunRecord& run, Clock clock);
-/// True for a sample of a GPU; false for a CPU or the emulated device.
-bool of_gpu(const Sampled& sample);
 /// The load of sampled devices as slices.
 std::vector<Slice> device_slices(std::span<const Sampled> samples);
 

@@ -7,7 +7,6 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/event/timeline/run_slices.h"
 
 namespace engine {
 namespace {
@@ -68,6 +67,10 @@ int as_count(std::int64_t n) {
 }
 
 }  // namespace
+
+bool of_gpu(const Sampled& sample) {
+  return sample.device.starts_with("cuda:") && sample.device != "cuda:emulated";
+}
 
 Nanoseconds RunRecord::decode_compute() const {
   return totals.compute;

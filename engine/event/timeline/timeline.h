@@ -118,6 +118,9 @@ struct SearchRecord {
 /// Default payload budget in bytes: a window with a million events stays within 150 MB.
 inline constexpr std::size_t kPayloadBudget = std::size_t{16} << 20;
 
+/// True for a sample of a GPU; false for a CPU or the emulated device.
+bool of_gpu(const Sampled& sample);
+
 /// The runs, models, samples and notices of a session.
 class Timeline {
  public:
