@@ -43,7 +43,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 <h1 id="title">Decoscope recording</h1>
 <p class="dim" id="about"></p>
 <label for="race" class="dim">Prompt </label><select id="race"></select>
-<div class="prompt" id="prompt" tabindex="0" aria-label="Prompt"></div>
+<div class="prompt" id="prompt" tabindex="0" role="region" aria-label="Prompt"></div>
 <div class="controls">
 <button id="play" aria-label="Play or pause (space)">Play</button>
 <button id="back" aria-label="Previous step (left arrow)">&#8592; step</button>
@@ -111,6 +111,7 @@ function show(speak) {
   });
   at("clock").textContent = time.toFixed(1) + " of " + end().toFixed(1) + " ms";
   at("time").value = end() ? 1000 * time / end() : 0;
+  at("time").setAttribute("aria-valuetext", at("clock").textContent);
   if (speak && race.length) at("words").textContent = sentence(race[chosen], done(race[chosen]));
 }
 
@@ -180,6 +181,7 @@ const row = (table, cells, tag) => {
   for (const [text, number] of cells) {
     const cell = document.createElement(tag);
     cell.textContent = text;
+    if (tag === "th") cell.scope = "col";
     if (number) cell.className = "n";
     line.append(cell);
   }

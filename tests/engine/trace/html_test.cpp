@@ -1,9 +1,13 @@
 // The page that plays a recording: its data, and that no token can break out of it.
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -14,14 +18,17 @@
 #include "engine/event/timeline/timeline.h"
 #include "engine/trace/page/html.h"
 #include "engine/trace/page/report.h"
+#include "tests/support/files.h"
 #include "tests/support/streams.h"
 
 namespace engine {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 Timeline timeline_of(std::vector<Event> events, const std::string& piece = "t8") {
   Timeline timeline;
@@ -75,6 +82,85 @@ TEST(HtmlPage, has_every_token_and_step) {
   EXPECT_FALSE(steps[1].at("guesses").empty());
   EXPECT_THAT(page.text, Not(HasSubstr("http://")));
   EXPECT_THAT(page.text, Not(HasSubstr("https://")));
+}
+
+/// The page without its data.
+std::string frame_of(std::string page) {
+  const std::string begin = "id=\"data\">";
+  const std::size_t from = page.find(begin) + begin.size();
+  return page.erase(from, page.find("</script>", from) - from);
+}
+
+/// The matches of a pattern: the whole, or a group of it.
+std::vector<std::string> matches_of(const std::string& text, const char* pattern, int group = 0) {
+  const std::regex wanted(pattern);
+  return {std::sregex_token_iterator(text.begin(), text.end(), wanted, group), {}};
+}
+
+TEST(HtmlPage, has_language_and_headings_in_order) {
+  const std::string frame = frame_of(html_page(timeline_of(test::small_stream())).text);
+  EXPECT_THAT(frame, HasSubstr("<html lang=\"en\">"));
+  // Tags of the markup (<h1) and those that the script creates ("h2").
+  const auto levels = matches_of(frame, "[<\"]h([1-6])[\\s>\"]", 1);
+  ASSERT_GE(levels.size(), 2U);
+  EXPECT_EQ(levels.front(), "1");
+  EXPECT_EQ(std::ranges::count(levels, "1"), 1);
+  for (std::size_t i = 1; i < levels.size(); ++i)
+    EXPECT_LE(std::stoi(levels[i]), std::stoi(levels[i - 1]) + 1);
+}
+
+TEST(HtmlPage, tables_controls_and_regions_have_names) {
+  const std::string frame = frame_of(html_page(timeline_of(test::small_stream())).text);
+  EXPECT_EQ(matches_of(frame, "<table[^>]*>").size(), 2U);
+  EXPECT_EQ(matches_of(frame, "<table[^>]*><caption[^>]*>[^<]+</caption>").size(), 2U);
+  int n_controls = 0;
+  const std::regex control("<(button|select|input)([^>]*)>");
+  for (std::sregex_iterator it(frame.begin(), frame.end(), control), end; it != end; ++it) {
+    const std::string attributes = it->str(2);
+    const auto id = matches_of(attributes, "id=\"(\\w+)\"", 1);
+    const std::string before = frame.substr(0, static_cast<std::size_t>(it->position()));
+    const bool is_inside_label = before.rfind("<label") + 1 > before.rfind("</label>") + 1;
+    EXPECT_TRUE(is_inside_label || attributes.find("aria-label=\"") != std::string::npos ||
+                (!id.empty() && frame.find("for=\"" + id[0] + "\"") != std::string::npos))
+        << it->str();
+    ++n_controls;
+  }
+  EXPECT_EQ(n_controls, 6) << "prompt, play, back, next, time, speed";
+  // An element that takes the focus has a role and a name; the words on the step shown are read when they change.
+  for (const std::string& tag : matches_of(frame, "<[^>]*tabindex[^>]*>"))
+    EXPECT_THAT(tag, ContainsRegex(" role=\"region\" aria-label=\"")) << tag;
+  EXPECT_THAT(frame, HasSubstr("<p id=\"words\" aria-live=\"polite\"></p>"));
+}
+
+TEST(HtmlPage, uses_no_network) {
+  const std::string frame = frame_of(html_page(timeline_of(test::small_stream())).text);
+  EXPECT_THAT(frame, HasSubstr("content=\"default-src 'none'; "));
+  for (const char* address : {"://", "\"//", " src=", " href=", "url(", "@import", "import(",
+                              "fetch(", "XMLHttpRequest", "WebSocket", "sendBeacon"})
+    EXPECT_THAT(frame, Not(HasSubstr(address)));
+}
+
+TEST(HtmlPage, arrow_keys_step_through_the_first_lane) {
+  if (std::system("node --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "node is not installed, so the page's script was not run";
+  const test::Folder folder;
+  test::write_file(folder / "page.html", html_page(timeline_of(test::small_stream())).text);
+  const std::string command = "node '" DECOSCOPE_SOURCE_DIR "/tests/engine/trace/press_keys.js' '" +
+                              (folder / "page.html") +
+                              "' ArrowRight ArrowRight ArrowLeft End ArrowRight Home ArrowLeft >'" +
+                              (folder / "out") + "'";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const auto lines = matches_of(test::read_file(folder / "out"), "[^\n]+");
+  ASSERT_EQ(lines.size(), 8U);
+  const std::string begin = "0 lookahead: before its first step.";
+  EXPECT_EQ(lines[0], begin);
+  EXPECT_THAT(lines[1], StartsWith("1 lookahead, step 1 of 4: "));
+  EXPECT_THAT(lines[2], StartsWith("4 lookahead, step 2 of 4: 2 proposed, 2 accepted; 3 tokens"));
+  EXPECT_EQ(lines[3], lines[1]);
+  EXPECT_THAT(lines[4], StartsWith("8 lookahead, step 4 of 4: "));
+  EXPECT_EQ(lines[5], lines[4]) << "after the last step there is none";
+  EXPECT_EQ(lines[6], begin);
+  EXPECT_EQ(lines[7], begin);
 }
 
 TEST(HtmlPage, states_model_device_seed_and_options_as_the_report_does) {
