@@ -24,6 +24,7 @@ TEST(Settings, survive_saving) {
   s.theme = ui::ThemeName::Light;
   s.scale_percent = 150;
   s.marks = false;
+  s.tour_done = true;
   s.screen = "compare";
   ui::remember_recent(s.recents, "/a = b.pdrun");
   ui::remember_recent(s.recents, "/c.pdrun");
@@ -48,6 +49,19 @@ TEST(Settings, broken_file_is_set_aside) {
   EXPECT_TRUE(fs::exists(folder / "settings.txt.broken"));
   EXPECT_FALSE(fs::exists(folder / "settings.txt"));
   fs::remove_all(folder);
+}
+
+TEST(Settings, unknown_keys_are_ignored_and_missing_ones_default) {
+  ui::Settings s;
+  std::string why;
+  ASSERT_TRUE(ui::from_text("theme = light\nkey_of_a_newer_version = 7\n", s, why)) << why;
+  ui::Settings light;
+  light.theme = ui::ThemeName::Light;
+  EXPECT_EQ(ui::to_text(s), ui::to_text(light));
+  EXPECT_FALSE(s.tour_done);
+  ASSERT_TRUE(ui::from_text("tour_done = on\n", s, why)) << why;
+  EXPECT_TRUE(s.tour_done);
+  EXPECT_FALSE(ui::from_text("tour_done = perhaps\n", s, why));
 }
 
 TEST(Settings, unwritable_folder_is_reported) {

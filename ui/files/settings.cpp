@@ -65,6 +65,7 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
   if (key == "last_folder") s.last_folder = value;
   if (key == "last_model") s.last_model = value;
   if (key == "last_training") s.last_training = value;
+  if (key == "tour_done") return flag(s.tour_done);
   const auto keep = [&value](std::vector<std::string>& recents) {
     if (recents.size() < kMostRecents) recents.push_back(value);
   };
@@ -131,7 +132,8 @@ std::string to_text(const Settings& s) {
       << "\nmotion = " << kMotions[static_cast<std::size_t>(s.motion)]
       << "\nunits = " << kUnits[static_cast<std::size_t>(s.units)] << "\nlayout = " << s.layout
       << "\nlast_folder = " << s.last_folder << "\nlast_model = " << s.last_model
-      << "\nlast_training = " << s.last_training << "\n";
+      << "\nlast_training = " << s.last_training << "\ntour_done = " << (s.tour_done ? "on" : "off")
+      << "\n";
   for (const auto& [name, chord] : s.keys)
     out << "key." << name << " = " << chord_words(chord) << "\n";
   for (const std::string& path : s.recents) out << "recent = " << path << "\n";

@@ -177,8 +177,8 @@ void Shell::draw(double seconds) {
   const double play_seconds = seconds_to_move(seconds);
   Context c = context();
   select_run_for_lab(c.timeline);
-  follow_watched_race(c);
   follow_tour(c);
+  follow_watched_race(c);
   playhead_.advance(play_seconds, c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(window.min, window.max, colour(theme().ground));
   if (!lectures()) draw_top_bar(c);

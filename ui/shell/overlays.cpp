@@ -78,6 +78,11 @@ void Shell::key_row(const BoundKey& key) {
 void Shell::draw_help() {
   if (begin_sheet("##help", {px(1100), px(760)}, overlay_begins_)) {
     heading("Keys");
+    ImGui::SameLine(0, px(16));
+    if (link("Tour of the screen Live###tour")) {
+      requests_.tour = true;
+      help_ = false;
+    }
     ImGui::SameLine(right_edge() - px(60));
     if (button("Close")) help_ = false;
     if (!help_) rebinding_ = nullptr;

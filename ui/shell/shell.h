@@ -94,6 +94,8 @@ class Shell {
   void watch_race();
   /// Begins the tour of the screen Live; opens the bundled race if nothing is shown.
   void start_tour();
+  /// Returns the step of the tour that the user has to do, from 1; 0: there is no tour.
+  int tour_step() const { return tour_step_; }
   /// Opens a lesson by its .json file and shows its first card.
   /// @return false if it is refused; a message says why
   bool open_lesson(const std::string& path);
@@ -243,7 +245,9 @@ class Shell {
   void end_reading();
   void show_live();
   bool plays_captions() const;
+  void prepare_tour(const Context& context);
   void follow_tour(const Context& context);
+  void leave_tour();
   float draw_tour(float bottom);
   void follow_watched_race(const Context& context);
   float draw_caption(const Context& context, float bottom);
@@ -477,11 +481,11 @@ class Shell {
     Playing
   } watched_ = Watched::No;  // the race that plays by itself
   std::vector<Caption> captions_shown_;
-  bool tour_selects_ = false;           // the tour has not chosen a run yet
-  int tour_step_ = 0;                   // of the tour, from 1; 0: no tour
-  engine::StepId tour_begins_at_ = -1;  // the selected step when the tour's step began
-  double watched_since_ = 0;            // clock_ when it began to play
-  bool lab_begins_ = false;             // the Laboratory was opened, and has not chosen a run yet
+  bool tour_begins_ = false;  // the tour has not chosen a run yet
+  int tour_step_ = 0;         // of the tour, from 1; 0: no tour
+  Place tour_place_;          // the selected place when the tour's step began
+  double watched_since_ = 0;  // clock_ when it began to play
+  bool lab_begins_ = false;   // the Laboratory was opened, and has not chosen a run yet
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   bool preset_changed_ = false;  // the layouts of Live and Compare must be built again

@@ -139,9 +139,13 @@ void health(const Context& context, bool grows) {
       }
     }
     ImGui::Dummy({1, px(8)});
-    if (link("Take a tour of the window###tour")) context.requests.tour = true;
-    if (ImGui::IsItemHovered())
-      tooltip("Four steps on the screen Live. Each step ends when you have done it.");
+    if (!context.settings.tour_done) {
+      if (link("Take a tour of the window###tour")) context.requests.tour = true;
+      if (ImGui::IsItemHovered())
+        tooltip(
+            "Four steps on the screen Live. Each step ends when you have done it. The sheet of "
+            "keys (?) offers the tour again.");
+    }
     wrapped(
         "No account, no network, no telemetry. All settings are in one folder. Press ? for the "
         "keyboard shortcuts.",

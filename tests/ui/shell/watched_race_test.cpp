@@ -1,4 +1,4 @@
-// "Watch a race": captions of a recorded race, and the replay that shows them.
+// "Watch a race": captions of a recorded race, and the replay that shows them. The tour of the screen Live.
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +9,7 @@
 
 #include "engine/event/timeline/timeline.h"
 #include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/replay.h"
 #include "tests/ui/support/waiting.h"
 #include "ui/prepare/captions.h"
 #include "ui/prepare/time/run_times.h"
@@ -166,29 +167,95 @@ TEST(WatchedRace, any_key_takes_over) {
   EXPECT_EQ(window.shell.playhead().speed, 1);
 }
 
-TEST(Tour, each_step_ends_when_it_is_done) {
+TEST(Tour, plays_the_bundled_race_with_space) {
   DrawnWindow window;
   window.catalog.race_recording = DECOSCOPE_SOURCE_DIR "/assets/recordings/first_race.pdrun";
   Shell& shell = window.shell;
   shell.start_tour();
   ASSERT_TRUE(waiting::until([&] { return !shell.reads(); }, [&] { window.gui.frame(shell); }));
-  EXPECT_THAT(window.said(), HasSubstr("1 of 4. Click a token"));
+  EXPECT_THAT(window.said(), HasSubstr("1 of 4. Press Space. The view plays the run"));
   const engine::RunId run = shell.selection().run;
-  ASSERT_GT(shell.session().shown().timeline.run(run)->totals.n_proposed, 0);
-  shell.selection().locked = {run, 3, -1, -1};
-  EXPECT_THAT(window.said(), HasSubstr("2 of 4. Press the right arrow"));
-  shell.perform(Action::NextStep);
-  EXPECT_THAT(window.said(), HasSubstr("3 of 4. Press Space"));
-  shell.perform(Action::ToStart);
-  EXPECT_THAT(window.said(), HasSubstr("3 of 4."));
-  shell.perform(Action::PlayView);
-  EXPECT_THAT(window.said(), HasSubstr("4 of 4. Drag over the Timeline"));
-  shell.perform(Action::RangeIn);
-  shell.perform(Action::ToEnd);
-  window.said();
-  shell.perform(Action::RangeOut);
-  const std::string end = window.said();
-  EXPECT_THAT(end, AllOf(HasSubstr("That was the tour."), Not(HasSubstr("4 of 4"))));
+  EXPECT_GT(shell.session().shown().timeline.run(run)->totals.n_proposed, 0);
+  EXPECT_EQ(shell.playhead().at, 0);
+  const auto press_space = [&] {
+    ImGui::GetIO().AddKeyEvent(ImGuiKey_Space, true);
+    ImGui::GetIO().AddKeyEvent(ImGuiKey_Space, false);
+    return window.said();
+  };
+  EXPECT_THAT(press_space(), HasSubstr("2 of 4. Press Space again"));
+  EXPECT_EQ(shell.playhead().mode, Playhead::Mode::Playing);
+  EXPECT_LE(shell.playhead().speed, 1);
+  EXPECT_THAT(press_space(), HasSubstr("3 of 4. Click a token"));
+  EXPECT_EQ(shell.playhead().mode, Playhead::Mode::Paused);
+  EXPECT_FALSE(shell.settings().tour_done);
+}
+
+TEST(Tour, each_step_ends_when_it_is_done) {
+  scripted::play("tour", [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+    Shell& shell = *stage.shell;
+    shell.form().live.decoder = "jacobi";
+    scripted::run_to_the_end(ctx, stage);
+    const engine::RunRecord& run = *scripted::run_of(stage);
+    RunTimes times;
+    extend(times, run);
+    const double end = times.end_compute();
+    shell.start_tour();
+    ctx->Yield(2);
+    IM_CHECK_EQ(shell.tour_step(), 1);
+    ctx->KeyPress(ImGuiKey_Space);
+    ctx->Yield();
+    IM_CHECK_EQ(shell.tour_step(), 2);
+    scripted::wait_until(ctx, [&] { return shell.playhead().at > end / 2; });
+    IM_CHECK_EQ(shell.tour_step(), 2);
+    ctx->KeyPress(ImGuiKey_Space);
+    ctx->Yield();
+    IM_CHECK_EQ(shell.tour_step(), 3);
+    // A token of the last step before the playhead, because the text has scrolled to it.
+    std::size_t n_steps = 0;
+    while (n_steps < times.steps.size() && times.steps[n_steps].compute1 <= shell.playhead().at)
+      ++n_steps;
+    IM_CHECK_GT(n_steps, std::size_t{0});
+    IM_CHECK_LT(n_steps, times.steps.size());
+    const StepSpan& step = times.steps[n_steps - 1];
+    int position = -1;
+    for (const engine::TokenRecord& token : run.tokens)
+      if (token.step == step.step) position = token.pos;
+    ctx->SetRef(ImGui::FindWindowByName("Text###live.text"));
+    ctx->ItemClick(("$$" + std::to_string(position * 2) + "/cell").c_str());
+    ctx->Yield();
+    IM_CHECK_EQ(shell.tour_step(), 4);
+    // The slice of that step: without a zoom the lanes show the whole run and 5 % after it.
+    ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
+    const ImRect lanes = ctx->ItemInfo("lanes").RectFull;
+    const double middle = (step.compute0 + step.compute1) / 2;
+    ctx->MouseMoveToPos({lanes.Min.x + static_cast<float>(middle / (1.05 * end)) * lanes.GetWidth(),
+                         lanes.Min.y + 12});
+    ctx->MouseClick();
+    ctx->Yield();
+    IM_CHECK_EQ(shell.tour_step(), 0);
+    IM_CHECK(shell.settings().tour_done);
+    IM_CHECK_EQ(shell.message().find("That was the tour."), std::size_t{0});
+  });
+}
+
+TEST(Tour, is_offered_until_it_was_done) {
+  scripted::play("end_tour", [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+    scripted::run_to_the_end(ctx, stage);
+    stage.shell->start_tour();
+    ctx->Yield(2);
+    IM_CHECK_EQ(stage.shell->tour_step(), 1);
+    ctx->ItemClick("//##tour/###end_tour");
+    ctx->Yield();
+    IM_CHECK_EQ(stage.shell->tour_step(), 0);
+    IM_CHECK(stage.shell->settings().tour_done);
+  });
+  DrawnWindow window;
+  window.shell.show(Screen::Welcome);
+  EXPECT_THAT(window.said(), HasSubstr("Take a tour of the window"));
+  window.shell.settings().tour_done = true;
+  EXPECT_THAT(window.said(), Not(HasSubstr("Take a tour of the window")));
+  window.shell.perform(Action::Help);
+  EXPECT_THAT(window.said(), HasSubstr("Tour of the screen Live"));
 }
 
 TEST(Tour, is_in_the_palette) {
@@ -203,7 +270,7 @@ TEST(Tour, is_in_the_palette) {
   io.AddKeyEvent(ImGuiKey_Enter, true);
   window.gui.frame(window.shell);
   io.AddKeyEvent(ImGuiKey_Enter, false);
-  EXPECT_THAT(window.said(), HasSubstr("1 of 4. Click a token"));
+  EXPECT_THAT(window.said(), HasSubstr("1 of 4. Press Space."));
   EXPECT_EQ(window.shell.screen(), Screen::Live);
 }
 
