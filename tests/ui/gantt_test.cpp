@@ -10,17 +10,22 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include "engine/event/recording/recorder.h"
+#include "tests/support/files.h"
 #include "tests/support/work_time.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/headless.h"
+#include "tests/ui/support/inks.h"
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/streams.h"
+#include "tests/ui/support/waiting.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/time/counters.h"
 #include "ui/prepare/time/flow_arrows.h"
 #include "ui/prepare/time/gantt.h"
 #include "ui/prepare/time/lane_order.h"
+#include "ui/widgets/draw.h"
 
 namespace {
 
@@ -462,6 +467,39 @@ std::ptrdiff_t n_characters_of_choice(float expected_ms) {
 TEST(Gantt, wide_choice_has_prediction_and_result) {
   EXPECT_EQ(n_characters_of_choice(5), 35) << "4: 1.0 tokens, 5.00 ms; measured 1, 5.00 ms";
   EXPECT_EQ(n_characters_of_choice(9.9f), 36) << "the same after an exclamation mark";
+}
+
+// Opens the events as a recording and returns the corners of triangles in the colour of warnings that the panel Timeline drew.
+inks::Drawn warnings_of(const std::vector<engine::Event>& events, Screen screen) {
+  const engine::test::Folder folder;
+  const std::string path = folder / "run.pdrun";
+  engine::Recorder recorder(path);
+  for (const engine::Event& event : events) recorder.push(event);
+  recorder.close();
+  DrawnWindow window;
+  window.shell.open(path);
+  EXPECT_TRUE(waiting::until([&] { return !window.shell.reads(); },
+                             [&] { window.gui.frame(window.shell); }));
+  window.shell.show(screen);
+  window.said();
+  const char* panel =
+      screen == Screen::Live ? "Timeline###live.gantt" : "Timelines###compare.gantt";
+  EXPECT_NE(ImGui::FindWindowByName(panel), nullptr);
+  return inks::drawn(panel, colour(theme().warn));
+}
+
+TEST(Gantt, a_cut_recording_has_words_at_the_end_of_each_lane) {
+  constexpr int kIndices = 6;  // of a character
+  EXPECT_EQ(warnings_of(streams::one_run("jacobi", 60), Screen::Live).n, 0);
+  const inks::Drawn one = warnings_of(streams::cut_mid_step(), Screen::Live);
+  EXPECT_GE(one.n, kIndices * std::ssize(std::string("endedmid-step9")));
+  EXPECT_EQ(one.n_cut, 0);
+  // Of a race, both lanes are cut.
+  std::vector<engine::Event> race = streams::race({"ar", "jacobi"});
+  race.resize(race.size() / 2);
+  const inks::Drawn two = warnings_of(race, Screen::Compare);
+  EXPECT_GE(two.n, 2 * kIndices * std::ssize(std::string("endedmid-step9")));
+  EXPECT_EQ(two.n_cut, 0);
 }
 
 TEST(Arrows, follow_a_guess_from_proposal_to_commit) {

@@ -217,22 +217,6 @@ void draw_marks(Context& context, const Picture& p, float top, float bottom) {
   }
 }
 
-// Hatches the end of the axis if the recording ends before the run does.
-void draw_cut(const Context& context, const Picture& p, float top, float bottom) {
-  for (const engine::RunRecord* run : context.shown_runs()) {
-    if (run->over() || context.source.empty() || context.reading >= 0) continue;
-    const std::string text = run->steps.empty() ? "recording ends before the first step"
-                                                : fmt::format("recording ends within step {}",
-                                                              run->steps.back().begun.step);
-    ImDrawList* list = ImGui::GetWindowDrawList();
-    const float x = std::min(p.x_of(p.end), p.x1 - px(20));
-    hatch(list, {x, top}, {p.x1, bottom}, colour(theme().warn, 0.35f), px(8), px(1.5f));
-    list->AddText(nullptr, px(13), {std::max(p.x0, x - px(190)), bottom - px(18)},
-                  colour(theme().warn), text.c_str());
-    return;
-  }
-}
-
 // Updates the data that the rows are drawn from; all lanes of a run are updated together.
 void prepare_rows(Context& context, const std::vector<gantt::Row>& rows, Picture& p) {
   std::map<const engine::RunRecord*, unsigned> lanes;
@@ -249,7 +233,9 @@ void draw_gantt(Context& context) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float right = at.x + room.x - px(4);
-  Picture p = picture_of(context, at.x + px(kLabelWidth), right - gantt::room_for_end_words());
+  const float room_for_words =
+      std::max(gantt::room_for_end_words(), gantt::room_for_words_of_cuts(context));
+  Picture p = picture_of(context, at.x + px(kLabelWidth), right - room_for_words);
   p.words_end = right;
   const engine::RunRecord* run = gantt::lead(context);
   const double playhead =
@@ -279,7 +265,6 @@ void draw_gantt(Context& context) {
   draw_range(view.range, p, top, bottom,
              [&](double a, double b) { return range_words(context, p, a, b); });
   draw_marks(context, p, at.y + px(kOverviewHeight + 3), bottom);
-  draw_cut(context, p, top, bottom);
   draw_playhead(p, playhead, at.y + px(kOverviewHeight + kRulerHeight - 2), bottom);
 }
 

@@ -27,6 +27,7 @@ constexpr float kLaneHeight = 27, kCounterHeight = 25, kCollapsedHeight = 10;
 constexpr float kClosest = 0.8f;
 // Words at the end of a run.
 constexpr const char *kDone = "done", *kStopped = "stopped";
+constexpr float kCutBand = 8;  // width of the band at the end of a run that its recording cuts
 
 struct CountersOfRuns : PanelState {
   std::map<engine::RunId, RunCounters> counters;
@@ -274,18 +275,41 @@ float width_of_end_word(const char* word) {
   return ImGui::CalcTextSize(word).x * px(12) / ImGui::GetFontSize();
 }
 
-// Draws the end of a finished run: a line, and right of it a word, clear of the slices.
+// Returns true if the recording ends before the run does.
+bool is_cut(const Context& context, const engine::RunRecord& run) {
+  return !run.over() && !context.source.empty() && context.reading < 0;
+}
+
+// Returns the words at the end of a run: of a finished one, or of one that its recording cuts; empty for other runs.
+std::string end_words(const Context& context, const engine::RunRecord& run) {
+  if (run.finished) return run.was_stopped() ? kStopped : kDone;
+  if (!is_cut(context, run)) return "";
+  if (run.steps.empty()) return "ended before step 0";
+  const engine::StepHead last = run.steps.head(run.steps.size() - 1);
+  return fmt::format("ended {} {}", last.complete ? "after step" : "mid-step", last.begun.step);
+}
+
+// Draws the end of a run: a line, and right of it words, clear of the slices. Between them, a hatched band marks a run that its recording cuts.
 void draw_end(Context& context, const Row& row, const Picture& p) {
+  const std::string words = end_words(context, *row.run);
+  if (words.empty() || row.key.kind != LaneKind::Target) return;
   const RunTimes& times = context.times(*row.run);
-  if (times.steps.empty() || row.key.kind != LaneKind::Target || !row.run->finished) return;
-  const float x = p.x_of(end_on(p.view.clock, times, times.steps.size() - 1, p.view.wall_origin));
+  const std::size_t n = times.steps.size();
+  if (n == 0 && row.run->finished) return;
+  const float x =
+      n > 0 ? p.x_of(end_on(p.view.clock, times, n - 1, p.view.wall_origin)) : p.x_of(p.begin);
+  const bool cut = !row.run->finished;
+  const float band = cut ? px(kCutBand) : 0, foot = row.y + row.height - px(3);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect({p.x0, row.y - px(1)}, {p.words_end, row.y + row.height}, true);
-  if (x <= p.x1 + 1)
-    list->AddLine({x, row.y}, {x, row.y + row.height - px(3)}, colour(theme().text), px(1.5f));
-  const char* word = row.run->was_stopped() ? kStopped : kDone;
-  if (const auto at = end_word_at(p, x, width_of_end_word(word)); at && !row.collapsed)
-    list->AddText(nullptr, px(12), {*at, row.y + px(6)}, colour(theme().dim), word);
+  if (x <= p.x1 + 1) {
+    list->AddLine({x, row.y}, {x, foot}, colour(cut ? theme().warn : theme().text), px(1.5f));
+    if (cut) hatch(list, {x, row.y}, {x + band, foot}, colour(theme().warn, 0.6f), px(5), px(1.5f));
+  }
+  const auto at = end_word_at(p, x, band + width_of_end_word(words.c_str()));
+  if (at && !row.collapsed)
+    list->AddText(nullptr, px(12), {*at + band, row.y + px(6)},
+                  colour(cut ? theme().warn : theme().dim), words.c_str());
   list->PopClipRect();
 }
 
@@ -519,6 +543,14 @@ void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImV
 
 float room_for_end_words() {
   return px(6) + std::max(width_of_end_word(kDone), width_of_end_word(kStopped));
+}
+
+float room_for_words_of_cuts(const Context& context) {
+  float room = 0;
+  for (const engine::RunRecord* run : context.shown_runs())
+    if (is_cut(context, *run))
+      room = std::max(room, px(6 + kCutBand) + width_of_end_word(end_words(context, *run).c_str()));
+  return room;
 }
 
 std::optional<float> end_word_at(const Picture& p, float x, float wide) {

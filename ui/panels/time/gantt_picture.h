@@ -47,7 +47,9 @@ void draw_labels(Context& context,
 void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImVec2 at);
 /// Returns the width of the room that words at the ends of runs have right of the axis, px.
 float room_for_end_words();
-/// Returns where the word at the end of a finished run begins, px: right of the end, where the lane has no slices; nullopt if the end is not visible
+/// The same for the words at the ends of runs that their recording cuts; 0 if there is none.
+float room_for_words_of_cuts(const Context& context);
+/// Returns where the word at the end of a run begins, px: right of the end, where the lane has no slices; nullopt if the end is not visible
 /// or the word has no room.
 /// @param x     the end of the run, px
 /// @param wide  width of the word, px
