@@ -2,6 +2,9 @@
 // the filters and names of runs and n-grams.
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -148,6 +151,27 @@ TEST(Choosing, warning_after_20_steps_without_acceptance) {
   EXPECT_EQ(vain(in_vain(30)).front(), 10);
   EXPECT_TRUE(vain(in_vain(30, 25)).empty()) << "the last 20 steps contain an acceptance";
   EXPECT_EQ(vain(in_vain(30, 5)).size(), 20u) << "the acceptance is older than 20 steps";
+}
+
+TEST(Choosing, steps_without_acceptance_lead_to_the_distributions) {
+  play("show_pq", [](ImGuiTestContext* ctx, Stage& stage) {
+    std::vector<engine::Event> events = streams::one_run("speculative", 200);
+    for (engine::Event& event : events)
+      if (auto* verified = std::get_if<engine::Verified>(&event))
+        verified->n_rejected += std::exchange(verified->n_accepted, 0);
+    stage.shell->take(std::move(events));
+    ctx->Yield(6);
+    ctx->SetRef(ImGui::FindWindowByName("Numbers###live.numbers"));
+    ctx->ItemClick("###show_pq");
+    ctx->Yield(6);
+    ui::RunTimes times;
+    extend(times, *run_of(stage));
+    const auto steps = steps_without_acceptance(times, times.steps.size());
+    IM_CHECK_EQ(steps.size(), std::size_t{20});
+    IM_CHECK(stage.shell->selection().locked == step(steps.back()));
+    const ImGuiWindow* panel = ImGui::FindWindowByName("###live.distributions");
+    IM_CHECK(panel && panel->DockTabIsVisible);
+  });
 }
 
 TEST(Choosing, search_ignores_case) {

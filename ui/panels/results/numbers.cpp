@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/results/run_numbers.h"
+#include "ui/panels/step/distributions.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/run_traits.h"
@@ -104,6 +105,10 @@ void no_acceptance_note(Context& context,
           theme().warn);
   if (link("Select these steps"))
     context.choose_steps(run, steps, "proposed tokens without an acceptance");
+  if (kDistributionsPanel.fits(run) && link("Show the last of them in P/Q###show_pq")) {
+    context.selection.choose({}, {run.id(), steps.back(), -1, -1});
+    context.requests.panel = kDistributionsPanel.id;
+  }
   ImGui::Dummy({1, px(2)});
 }
 
