@@ -1,8 +1,13 @@
 // Empty panels give the reason and a remedy; pending requests show their progress. Also the panels that do
 // not depend on runs: threads, recordings on disk, and the legend of every panel.
+#include <algorithm>
+#include <cstddef>
+#include <regex>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -231,6 +236,49 @@ TEST(PanelHead, every_panel_with_marks_has_a_legend) {
     ctx->Yield(3);
     for (const char* panel : {"gantt", "difference", "inspector"}) tells("compare", panel);
   });
+}
+
+// Returns the figure after the label "tokens / step", which may be shortened, and the letter of its truth.
+std::string tokens_per_step_in(const std::string& said) {
+  std::smatch figure;
+  const std::regex wanted("tok(?:ens)? ?/ ?step (?:[a-zA-Z] )?([0-9.]+)");
+  return std::regex_search(said, figure, wanted) ? figure.str(1) : "";
+}
+
+// Returns how often consecutive texts differ.
+std::ptrdiff_t n_changes(const std::vector<std::string>& texts) {
+  std::ptrdiff_t n = 0;
+  for (std::size_t i = 1; i < texts.size(); ++i) n += texts[i] != texts[i - 1];
+  return n;
+}
+
+TEST(Numbers, live_figures_change_at_most_ten_times_a_second) {
+  DrawnWindow window;
+  window.shell.show(ui::Screen::Live);
+  const std::vector<engine::Event> events = streams::one_run("lookahead", 1000);
+  std::vector<std::string> seen, exact;
+  auto next = events.begin();
+  for (int frame = 0; frame < 120; ++frame) {  // two seconds, with a step in each frame
+    if (frame == 3) ImGui::SetWindowFocus("Numbers###live.numbers");
+    const auto end = std::find_if(next, events.end(), [](const engine::Event& event) {
+      return std::holds_alternative<engine::StepEnded>(event);
+    });
+    ASSERT_NE(end, events.end());
+    window.shell.take(std::vector<engine::Event>(next, end + 1));
+    next = end + 1;
+    const std::string figure = tokens_per_step_in(window.gui.said(window.shell));
+    if (figure.empty()) continue;
+    seen.push_back(figure);
+    exact.push_back(
+        fmt::format("{:.2f}", window.shell.session().live().timeline.run(1)->tokens_per_step()));
+  }
+  EXPECT_GT(seen.size(), 100U);
+  EXPECT_GT(n_changes(exact), 25);
+  EXPECT_LE(n_changes(seen), 21);
+  EXPECT_GE(n_changes(seen), 10);
+  // Paused, the figures are those of the last step.
+  window.shell.take({engine::Held{.held = true}});
+  EXPECT_EQ(tokens_per_step_in(window.gui.said(window.shell)), exact.back());
 }
 
 }  // namespace

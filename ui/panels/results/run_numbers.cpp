@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 
+#include <imgui.h>
+
 #include "engine/event/timeline/timeline.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/numbers.h"
@@ -13,11 +15,15 @@
 namespace ui {
 namespace {
 
+// The figures of a run that is being decoded change at most ten times a second, so that they can be read.
+constexpr double kLiveSeconds = 0.1;
+
 struct NumbersOfRuns : PanelState {
   struct Entry {
     std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
     StepRange range = 0;
     Numbers numbers;
+    double at = 0;  // ImGui::GetTime() when they were computed
   };
   std::map<engine::RunId, Entry> whole, ranges;
   void document_changed() override { whole.clear(), ranges.clear(); }
@@ -29,8 +35,14 @@ const Numbers& numbers_in(NumbersOfRuns::Entry& entry,
                           const engine::RunRecord& run,
                           const StepRange& range) {
   const std::uint64_t version = context.timeline.version() + 1;
-  if (entry.version != version || entry.range != range)
-    entry = {version, range, numbers_of(context.timeline, run, context.times(run), range)};
+  if (entry.version == version && entry.range == range) return entry.numbers;
+  // While the engine is paused no further frame need be drawn, and a recording is read in a few frames.
+  const bool decodes = context.source.empty() && context.live(run) && !context.timeline.held();
+  const bool only_grows = entry.range.first == range.first && entry.range.end <= range.end;
+  if (entry.version != 0 && decodes && only_grows && ImGui::GetTime() < entry.at + kLiveSeconds)
+    return entry.numbers;
+  entry = {version, range, numbers_of(context.timeline, run, context.times(run), range),
+           ImGui::GetTime()};
   return entry.numbers;
 }
 
