@@ -1,19 +1,22 @@
-// Time to draw a frame, and its size, over a session of a million events: processor time of the window's thread, without a renderer. Prints the
-// figures (docs/window.md); the limits are for the least of the repeats, which other load cannot raise.
+// Time to draw a frame, and its size, over a session of a million events: processor time of the window's thread, without a renderer; and the time of
+// a whole frame with one. Prints the figures (docs/window.md); the limits are for the least of the repeats, which other load cannot raise.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/event/recording/recorder.h"
+#include "engine/event/timeline/lod.h"
 #include "engine/event/timeline/timeline.h"
 #include "tests/support/files.h"
 #include "tests/support/work_time.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/long_race.h"
+#include "tests/ui/support/replay.h"
 #include "ui/prepare/search.h"
 
 namespace {
@@ -27,7 +30,7 @@ struct Frames {
 
 // Draws frames, with `before` in front of each.
 Frames draw(DrawnWindow& window, const std::function<void(int)>& before = {}) {
-  constexpr int kFrames = 200;
+  constexpr int kFrames = test::kSlower > 1 ? 200 : 600;
   for (int i = 0; i < 6; ++i) window.gui.frame(window.shell);
   std::vector<double> ms;
   Frames frames;
@@ -65,7 +68,8 @@ TEST(Budgets, of_a_session_of_a_million_events) {
   // A third of the budget of a million: the sum has no least, and other load on the machine slows the memory.
   EXPECT_GT(per_second * test::kSlower, 0.33e6);
 
-  constexpr double kLive = 2, kCompare = 4, kMove = 50, kFind = 100;  // ms
+  constexpr double kLive = 2, kCompare = 4, kMove = 50, kFind = 100, kFindAll = 1000,
+                   kLevels = 100;  // ms
   constexpr int kRectangles = 40'000;
   const auto check = [&](const char* what, const Frames& frames, double most_ms) {
     print(what, frames);
@@ -91,6 +95,19 @@ TEST(Budgets, of_a_session_of_a_million_events) {
         find_ms, test::worked_ms([&] { ui::tokens_with(timeline, run, "in no text of the run"); }));
   std::printf("find in %zu tokens           %.1f ms\n", run.tokens.size(), find_ms);
   EXPECT_LT(find_ms, kFind * test::kSlower);
+  const double find_all_ms = test::least_worked_ms(3, [&] {
+    for (const engine::RunRecord& one : timeline.runs())
+      ui::tokens_with(timeline, one, "in no text of the session");
+  });
+  std::printf("find in the whole session    %.1f ms\n", find_all_ms);
+  EXPECT_LT(find_all_ms, kFindAll * test::kSlower);
+  const double levels_ms = test::least_worked_ms(3, [&] {
+    for (const engine::RunRecord& one : timeline.runs())
+      engine::RunLod(engine::Clock::Compute).update(one);
+  });
+  std::printf("build the levels of detail   %.1f ms\n", levels_ms);
+  // Four times the budget, because other tests use the memory meanwhile.
+  EXPECT_LT(levels_ms, 4 * kLevels * test::kSlower);
   window.shell.show(Screen::Compare);
   check("Compare, four lanes", draw(window), kCompare);
 }
@@ -132,6 +149,32 @@ TEST(Budgets, of_opening_a_million_events) {
   // Four times the budgets, because other tests use the processors meanwhile.
   EXPECT_LT(first, 4 * kFirst * test::kSlower);
   EXPECT_LT(complete, 4 * kComplete * test::kSlower);
+}
+
+// Time between two frames of a window that draws without pause. Without a display the renderer is llvmpipe, for which the budget is.
+TEST(Budgets, of_a_whole_frame_with_software_rendering) {
+  constexpr double kFrame = 120;  // ms
+  constexpr int kFrames = 200;
+  scripted::play(
+      "frames",
+      [&](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        stage.shell->take(streams::race({"ar", "jacobi", "lookahead", "prompt-lookup"}, 300));
+        stage.shell->show(Screen::Compare);
+        ctx->Yield(20);
+        std::vector<double> ms;
+        for (int i = 0; i < kFrames; ++i) {
+          const auto begun = std::chrono::steady_clock::now();
+          ctx->Yield();
+          ms.push_back(
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun)
+                  .count());
+        }
+        std::ranges::sort(ms);
+        std::printf("whole frame in a window      %.1f ms (least %.1f, 99 %% below %.1f)\n",
+                    ms[kFrames / 2], ms.front(), ms[kFrames * 99 / 100]);
+        IM_CHECK_LT(ms.front(), kFrame * test::kSlower);
+      },
+      {.width = 1920, .height = 1080});
 }
 
 }  // namespace
