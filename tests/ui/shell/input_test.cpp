@@ -1,4 +1,7 @@
 // Keys of the window: chords between slow frames, keys while a sheet is open, pausing before a run, copying, centring.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -11,6 +14,8 @@
 #include "ui/files/setup_form.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/status.h"
+#include "ui/shell/layout.h"
+#include "ui/widgets/draw.h"
 
 namespace {
 
@@ -119,6 +124,67 @@ TEST(Input, copied_answer_keeps_line_feeds_and_is_confirmed) {
   EXPECT_THAT(text, Not(HasSubstr("\xE2\x90\x8A")));
   const std::size_t n = stage.shell.session().shown().timeline.run(1)->tokens.size();
   EXPECT_EQ(stage.shell.message(), "Copied " + std::to_string(n) + " tokens.");
+}
+
+// Returns how much of the pixels [x0, x1] in the row y a window covers with a colour, from the first to the last such pixel.
+float covered(const ImGuiWindow& window, ImU32 ink, float y, float x0, float x1) {
+  constexpr ImU32 kRgb = ~IM_COL32_A_MASK;  // the edges of a line are transparent
+  float first = x1, last = x0;
+  const ImDrawList* list = window.DrawList;
+  for (const ImDrawCmd& command : list->CmdBuffer) {
+    for (unsigned i = 0; i + 3 <= command.ElemCount; i += 3) {
+      const ImDrawVert* corners[3];
+      for (unsigned k = 0; k < 3; ++k)
+        corners[k] = &list->VtxBuffer[static_cast<int>(
+            command.VtxOffset + list->IdxBuffer[static_cast<int>(command.IdxOffset + i + k)])];
+      if ((corners[0]->col & kRgb) != (ink & kRgb)) continue;
+      // The sides of the triangle that cross the row.
+      for (unsigned k = 0; k < 3; ++k) {
+        const ImVec2 a = corners[k]->pos, b = corners[(k + 1) % 3]->pos;
+        if ((a.y < y) == (b.y < y)) continue;
+        const float x = a.x + (b.x - a.x) * (y - a.y) / (b.y - a.y);
+        if (x < x0 || x > x1) continue;
+        first = std::min(first, x), last = std::max(last, x);
+      }
+    }
+  }
+  return std::max(0.0f, last - first);
+}
+
+TEST(Input, focused_panel_and_item_have_a_ring_of_2_px) {
+  constexpr float kRing = 2;  // px; smoothing adds up to a pixel on each side
+  for (const Screen screen : {Screen::Live, Screen::Compare}) {
+    SCOPED_TRACE(screen_name(screen));
+    Stage stage(streams::race({"ar", "lookahead"}));
+    stage.shell.show(screen);
+    stage.said();
+    // F6 reaches a panel, whose ring is at its edges.
+    stage.press(ImGuiKey_F6);
+    int n_panels = 0;
+    for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+      if (!window->WasActive || window->Hidden || !std::strstr(window->Name, "###")) continue;
+      const float y = std::floor(window->Pos.y + window->Size.y / 2) + 0.3f;
+      const float wide =
+          covered(*window, colour(theme().accent), y, window->Pos.x - 3, window->Pos.x + 6);
+      n_panels += wide >= kRing && wide <= kRing + 2.5f;
+    }
+    EXPECT_EQ(n_panels, 1);
+    // Tab reaches the items of a panel.
+    ImGui::SetWindowFocus(window_name(screen, "setup", "").c_str());
+    stage.said();
+    int n_items = 0;
+    for (int i = 0; i < 4; ++i) {
+      stage.press(ImGuiKey_Tab);
+      const ImGuiContext& g = *ImGui::GetCurrentContext();
+      if (!g.NavWindow || g.NavId == 0) continue;
+      const ImRect item =
+          ImGui::WindowRectRelToAbs(g.NavWindow, g.NavWindow->NavRectRel[g.NavLayer]);
+      const float y = std::floor(item.GetCenter().y) + 0.3f;
+      n_items += covered(*g.NavWindow, ImGui::GetColorU32(ImGuiCol_NavCursor), y, item.Min.x - 8,
+                         item.Min.x + 3) >= kRing;
+    }
+    EXPECT_GE(n_items, 2) << "a field with several lines has a text cursor instead";
+  }
 }
 
 TEST(Input, F_centres_first_and_zooms_second) {
