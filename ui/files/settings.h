@@ -30,10 +30,10 @@ struct Settings {
   std::string layout;     // word of the layout preset; empty: the default layout
   std::string last_folder;
   std::string last_model;
-  std::string last_training;               // the training run opened last
-  bool tour_done = false;                  // the tour was done or ended; Welcome no longer offers it
-  KeyChoices keys;                         // the user's keys, lines "key.next-step = Ctrl+Right"
-  std::vector<std::string> recents;        // recordings opened last, newest first, at most 10
+  std::string last_training;         // the training run opened last
+  bool tour_done = false;            // the tour was done or ended; Welcome no longer offers it
+  KeyChoices keys;                   // the user's keys, lines "key.next-step = Ctrl+Right"
+  std::vector<std::string> recents;  // recordings opened last, newest first, at most 10
   std::vector<std::string> recent_models;  // paths of models opened last, newest first, at most 10
 
   std::string why_set_aside;  // not saved; names the invalid line if the file was renamed as broken
