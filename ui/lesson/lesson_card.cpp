@@ -134,13 +134,14 @@ void score_part(const LessonProgress& progress) {
 
 // Widths of a card with room for all buttons in one row, of a question and at the end, px at 100 %.
 constexpr float kOneRow = 280, kOneRowAtEnd = 340;
+constexpr const char* kListWords = "all lessons (Ctrl+Backspace)";
 
 LessonRequest buttons_at_end(bool has_next_lesson) {
   LessonRequest request = LessonRequest::None;
   if (has_next_lesson && button("Next lesson###next_lesson", true, true, "Enter"))
     request = LessonRequest::NextLesson;
   if (has_next_lesson) continue_row("Lessons");
-  if (button("Lessons###list", !has_next_lesson)) request = LessonRequest::List;
+  if (button("Lessons###list", !has_next_lesson, true, kListWords)) request = LessonRequest::List;
   continue_row("Restart");
   if (button("Restart###restart", false, true, "Shift+Backspace")) request = LessonRequest::Restart;
   continue_row("Back");
@@ -155,13 +156,13 @@ LessonRequest buttons_of(const LessonProgress& progress) {
     request = LessonRequest::Next;
   continue_row("Back");
   if (button("Back###back", false, progress.card() > 0, "Backspace")) request = LessonRequest::Back;
-  if (progress.shown().try_run > 0 && !asks) {
+  if (progress.can_try()) {
     continue_row("Try it");
-    if (button("Try it###try", false, true, "fill in Setup with the settings of this run"))
+    if (button("Try it###try", false, true, "fill in Setup with the settings of this run (Ctrl+T)"))
       request = LessonRequest::Try;
   }
   continue_row("Lessons");
-  if (button("Lessons###list", false, true, "all lessons")) request = LessonRequest::List;
+  if (button("Lessons###list", false, true, kListWords)) request = LessonRequest::List;
   return request;
 }
 
@@ -206,8 +207,10 @@ std::string draw_lesson_list(const Catalog& catalog,
   words("Lessons", theme().bright);
   ImGui::PopFont();
   wrapped(
-      "Each lesson is a recording of a real run. You predict what happens next, then see it. Up, "
-      "Down and digits choose an answer, Enter shows it and continues, Backspace goes back.",
+      "Each lesson is a recording of a real run. You predict what happens next, then see it. 1 to "
+      "9 "
+      "open a lesson. In it, Up, Down and digits choose an answer, Enter shows it and continues, "
+      "Backspace goes back.",
       theme().dim);
   ImGui::Dummy({1, px(6)});
   if (catalog.lessons.empty()) wrapped("No lesson is installed.", theme().dim);

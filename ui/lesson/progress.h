@@ -33,6 +33,8 @@ class LessonProgress {
   const engine::SolvedCard& solved(std::size_t card) const { return solved_[card]; }
   /// Returns true if the card asks and the answer is not shown yet.
   bool asks() const;
+  /// Returns true if the card offers the settings of its run: its answer is shown, or it has none.
+  bool can_try() const { return !at_end() && shown().try_run > 0 && !asks(); }
   /// Returns the part of the recording that belongs to the card, or to its answer once that is shown. At the end that of the last card.
   const engine::LessonView& view() const;
 

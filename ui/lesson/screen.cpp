@@ -1,6 +1,7 @@
 // The screen Lessons: the card of a lesson beside the panels that it names, and lecture mode.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -46,6 +47,15 @@ bool begin_still(const char* name, const Area& box, ImVec2 padding, ImGuiWindowF
   ImGui::PopStyleColor(4);
   ImGui::PopStyleVar(3);
   return open;
+}
+
+// Returns the digit whose key was pressed.
+std::optional<int> pressed_digit() {
+  for (int digit = 0; digit <= 9; ++digit)
+    if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_0 + digit)) ||
+        ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_Keypad0 + digit)))
+      return digit;
+  return std::nullopt;
 }
 
 // Returns true if the panel shows the runs of a race side by side.
@@ -198,6 +208,12 @@ bool Shell::act_on_lesson(Action action) {
     case Action::LessonBack:
       if (on && !lesson_->erase()) act_on_card(LessonRequest::Back);
       return true;
+    case Action::LessonTry:
+      if (on && lesson_->can_try()) act_on_card(LessonRequest::Try);
+      return true;
+    case Action::LessonList:
+      if (on) act_on_card(LessonRequest::List);
+      return true;
     case Action::LessonRestart:
       if (on) act_on_card(LessonRequest::Restart);
       return true;
@@ -208,20 +224,23 @@ bool Shell::act_on_lesson(Action action) {
 
 // Handles the keys that mean something else on other screens: digits, Up and Down, and Space in a lecture. @return whether one was pressed
 bool Shell::take_lesson_keys() {
-  if (screen_ != Screen::Lesson || !lesson_ || shows_sheet()) return false;
+  if (screen_ != Screen::Lesson || shows_sheet()) return false;
   const ImGuiIO& io = ImGui::GetIO();
   if (io.WantTextInput || io.KeyCtrl || io.KeyAlt) return false;
+  if (!lesson_) {
+    const auto number = static_cast<std::size_t>(io.KeyShift ? 0 : pressed_digit().value_or(0));
+    if (number == 0 || number > catalog_.lessons.size()) return false;
+    requests_.open_lesson = catalog_.lessons[number - 1].path;
+    return true;
+  }
   for (const ImGuiKey key : {ImGuiKey_UpArrow, ImGuiKey_DownArrow}) ImGui::SetKeyOwner(key, 1);
   if (presents_ && ImGui::IsKeyPressed(ImGuiKey_Space)) {
     perform(Action::LessonNext);
     return true;
   }
   if (!lesson_->asks() || io.KeyShift) return false;
-  for (int digit = 0; digit <= 9; ++digit) {
-    const bool pressed = ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_0 + digit)) ||
-                         ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_Keypad0 + digit));
-    if (!pressed) continue;
-    lesson_->type(static_cast<char>('0' + digit));
+  if (const std::optional<int> digit = pressed_digit()) {
+    lesson_->type(static_cast<char>('0' + *digit));
     return true;
   }
   const bool is_number = lesson_->solved(lesson_->card()).options.empty();

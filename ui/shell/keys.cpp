@@ -69,6 +69,8 @@ std::span<const KeyAction> key_actions() {
       {Action::Laboratory,        "laboratory",         kAlt | ImGuiKey_4,            "Alt+4",        "screen Lab", true},
       {Action::LessonNext,        "lesson-next",        ImGuiKey_Enter,               "Enter",        "lesson: show the answer, continue", false},
       {Action::LessonBack,        "lesson-back",        ImGuiKey_Backspace,           "Backspace",    "lesson: back", false},
+      {Action::LessonTry,         "lesson-try",         kCtrl | ImGuiKey_T,           "Ctrl+T",       "lesson: fill in Setup with the settings of this run", false},
+      {Action::LessonList,        "lesson-list",        kCtrl | ImGuiKey_Backspace,   "Ctrl+Backspace", "lesson: back to the list; there 1 to 9 open a lesson", false},
       {Action::LessonRestart,     "lesson-restart",     kShift | ImGuiKey_Backspace,  "Shift+Backspace", "lesson: start over", false},
       {Action::ResetLayout,       "reset-layout",       kCtrl | kAlt | ImGuiKey_0,    "Ctrl+Alt+0",   "reset the layout", true},
       {Action::Settings,          "settings",           kCtrl | ImGuiKey_Comma,      "Ctrl+,",       "settings", true},
@@ -84,7 +86,7 @@ std::span<const KeyAction> key_actions() {
       {Action::PinPlace,          "pin-place",          ImGuiKey_K,                   "K",            "pin or unpin the place in the Inspector", false},
       {Action::LaneUp,            "lane-up",            ImGuiKey_U,                   "U",            "move the lane clicked last up", false},
       {Action::LaneDown,          "lane-down",          ImGuiKey_J,                   "J",            "move the lane clicked last down", false},
-      {Action::Deselect,          "deselect",           ImGuiKey_Escape,              "Esc",          "close, cancel or deselect", false},
+      {Action::Deselect,          "deselect",           ImGuiKey_Escape,              "Esc",          "close, cancel, deselect or end presentation mode", false},
   });
   // clang-format on
   return kTable;

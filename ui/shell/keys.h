@@ -83,6 +83,8 @@ enum class Action {
   Laboratory,
   LessonNext,
   LessonBack,
+  LessonTry,
+  LessonList,
   LessonRestart,
 };
 
