@@ -547,8 +547,23 @@ TEST(Scripts, F6_cycles_panels_and_escape_ends_presentation) {
     ctx->Yield(3);
     IM_CHECK(stage.shell->presents());
     IM_CHECK_GT(ImGui::GetFontSize(), size * 1.2f);
-    ctx->KeyPress(ImGuiKey_F11);
+    // Esc closes the sheet, then removes the selection, then ends presentation mode.
+    stage.shell->selection().locked = {run_of(stage)->id(), 2, -1, -1};
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Comma);
     ctx->Yield(3);
+    const ImGuiWindow* sheet = ImGui::FindWindowByName("##settings");
+    IM_CHECK(sheet != nullptr && sheet->WasActive);
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    IM_CHECK(!sheet->WasActive);
+    IM_CHECK(stage.shell->selection().locked.valid());
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    IM_CHECK(!stage.shell->selection().locked.valid());
+    IM_CHECK(stage.shell->presents());
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    IM_CHECK(!stage.shell->presents());
     IM_CHECK_EQ(ImGui::GetFontSize(), size);
   });
 }

@@ -330,7 +330,8 @@ void Shell::show_overlay(bool& which) {
   which = overlay_begins_ = true;
 }
 
-// Closes a dialog; else cancels reading, saving or exporting; else removes the selection and the temporary mark.
+// Closes a dialog; else cancels reading, saving or exporting; else removes the selection and the temporary mark; else ends presentation mode. In a
+// lecture the card makes the selection, so there is none to remove.
 void Shell::go_back() {
   if (shows_sheet()) {
     close_sheets();
@@ -343,9 +344,12 @@ void Shell::go_back() {
   } else if (wants_frames()) {
     picture_taken("The animation was cancelled; no file was written.");
   } else {
+    const auto passes = [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; };
+    const bool has_selection =
+        selection_.locked.valid() || std::ranges::any_of(notes_.bookmarks, passes);
+    if (presents_ && (lectures() || !has_selection)) return perform(Action::Present);
     selection_.locked = {};
-    std::erase_if(notes_.bookmarks,
-                  [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
+    std::erase_if(notes_.bookmarks, passes);
   }
 }
 
