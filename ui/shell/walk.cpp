@@ -237,10 +237,11 @@ void Shell::jump(Context& context, int number) {
       return say(reads() ? "The run of this bookmark has not been read yet."
                          : "The run of this bookmark is not in this recording.");
     selection_.run = b.run;
-    selection_.locked = b.step >= 0 ? Place{b.run, b.step, -1, -1} : Place{};
-    playhead_.go_to(b.compute, context.end());
     double t0 = 0, t1 = 0;
-    if (place_of(context, b.run, b.step, t0, t1)) bring_into_view(context, t0, t1);
+    const bool has_step = place_of(context, b.run, b.step, t0, t1);
+    selection_.locked = has_step ? Place{b.run, b.step, -1, -1} : Place{};
+    playhead_.go_to(b.compute, context.end());
+    if (has_step) bring_into_view(context, t0, t1);
     return;
   }
   say(fmt::format("There is no bookmark {} yet. Ctrl+B sets one.", number + 1));

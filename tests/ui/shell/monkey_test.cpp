@@ -1,8 +1,9 @@
 // Random use of the window: keys, mouse, files, events, sizes. After every frame the drawn corners are finite, and the state of the window is
-// consistent; Dear ImGui's assertions abort.
+// consistent; Dear ImGui's assertions abort. The median of every forty frames is fast.
 //   DECOSCOPE_MONKEY_SECONDS  for each seed, 3 by default
 //   DECOSCOPE_MONKEY_SEEDS    "1,2,3"; 1 by default
 // A failure prints the seed and the last actions; the same seed repeats them.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -20,8 +21,11 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "tests/support/files.h"
+#include "tests/support/work_time.h"
 #include "tests/ui/support/drawn_window.h"
+#include "ui/prepare/time/run_times.h"
 #include "ui/shell/keys.h"
 #include "ui/widgets/assert_log.h"
 
@@ -51,6 +55,43 @@ const std::vector<std::string> kFiles = {"assets/recordings/first_race.pdrun",
                                          "assets/lessons/4_jacobi.json",
                                          "README.md",
                                          "no such file.pdrun"};
+
+// Limit of the median processor time of kFrames frames, ms. A frame that reads a file may take longer.
+constexpr double kMostFrameMs = 40 * test::kSlower;
+constexpr std::size_t kFrames = 40;
+
+// Limit of the requests to save, so that the disk does not fill.
+constexpr int kMostSaves = 20;
+
+// Returns true if the step is one of the run, or the next, whose turn waits in a queue.
+bool has_step(const engine::RunRecord& run, engine::StepId step) {
+  const std::size_t n = run.steps.size();
+  return step <= (n == 0 ? 0 : run.steps.head(n - 1).begun.step + 1);
+}
+
+// Returns true if the position has a token of the run, or a step can have proposed one for it.
+bool has_position(const engine::RunRecord& run, int position) {
+  const int end = run.tokens.empty() ? run.first_generated() : run.tokens.back().pos + 1;
+  if (position < end) return true;
+  int most = 0;  // proposals of a step
+  for (const engine::BlockRefined& block : run.early_blocks)
+    most = std::max(most, static_cast<int>(block.tokens.size()));
+  for (const engine::StepRecord& step : run.steps) {
+    most = std::max(most, engine::head_of(step).n_rows);
+    for (const engine::BlockRefined& block : step.blocks)
+      most = std::max(most, static_cast<int>(block.tokens.size()));
+  }
+  return position <= end + most;
+}
+
+// Returns true if a run of the session takes at least this own compute, ns. The selected run may be shorter.
+bool has_time(const engine::Timeline& timeline, double compute) {
+  return compute <= 0 || std::ranges::any_of(timeline.runs(), [&](const engine::RunRecord& run) {
+           RunTimes times;
+           extend(times, run);
+           return compute <= times.end_compute() + 1;
+         });
+}
 
 class Monkey {
  public:
@@ -83,10 +124,10 @@ class Monkey {
       open_file();
     else
       resize();
-    window_.gui.frame(window_.shell);
+    frame_ms_.push_back(test::worked_ms([&] { window_.gui.frame(window_.shell); }));
     while (window_.commands.try_take()) {
     }
-    return is_consistent();
+    return is_consistent() && (frame_ms_.size() < kFrames || is_fast());
   }
   std::string story() const {
     std::string text = fmt::format("seed {}, action {}:\n", seed_, n_);
@@ -129,7 +170,7 @@ class Monkey {
     const int chord =
         below(3) > 0 ? keys[static_cast<std::size_t>(below(static_cast<int>(keys.size())))].chord
                      : static_cast<int>(ImGuiKey_Tab) + below(60);
-    if (chord == (ImGuiMod_Ctrl | ImGuiKey_S)) return;  // writes files until the disk is full
+    if (chord == (ImGuiMod_Ctrl | ImGuiKey_S) && ++n_saves_ > kMostSaves) return;
     for (const ImGuiKey mod : kMods)
       if (chord & mod) io.AddKeyEvent(mod, true);
     io.AddKeyEvent(static_cast<ImGuiKey>(chord & ~ImGuiMod_Mask_), true);
@@ -149,7 +190,7 @@ class Monkey {
   void perform_action() {
     const auto keys = key_actions();
     const KeyAction& key = keys[static_cast<std::size_t>(below(static_cast<int>(keys.size())))];
-    if (key.action == Action::Save) return;
+    if (key.action == Action::Save && ++n_saves_ > kMostSaves) return;
     note(std::string("action ") + key.name);
     window_.shell.perform(key.action);
   }
@@ -189,9 +230,18 @@ class Monkey {
       if (window->WasActive && !(window->Size.x >= 0 && window->Size.y >= 0))
         return fails("a window has no size");
     const Document& shown = shell.session().shown();
-    if (shell.selection().run != 0 && !shown.timeline.run(shell.selection().run))
-      return fails("the selected run is not there");
+    const engine::RunRecord* run = shown.timeline.run(shell.selection().run);
+    if (shell.selection().run != 0 && !run) return fails("the selected run is not there");
+    // The place of a run that was selected before is removed in the next frame.
+    const Place& locked = shell.selection().locked;
+    if (run && locked.run == run->id()) {
+      if (!has_step(*run, locked.step)) return fails("the selected step is not there");
+      if (!has_position(*run, std::max(locked.position, 0)))
+        return fails("the selected position is not there");
+    }
     if (!(shell.playhead().at >= 0)) return fails("the playhead is before the start");
+    if (!has_time(shown.timeline, shell.playhead().at))
+      return fails("the playhead is after the end of every run");
     Settings back;
     std::string why;
     if (!from_text(to_text(shell.settings()), back, why) ||
@@ -201,6 +251,13 @@ class Monkey {
     if (!from_text(to_text(shell.notes()), notes, why))
       return fails("the notes cannot be read again: " + why);
     return true;
+  }
+  bool is_fast() {
+    const auto middle = frame_ms_.begin() + kFrames / 2;
+    std::ranges::nth_element(frame_ms_, middle);
+    const double median = *middle;
+    frame_ms_.clear();
+    return median < kMostFrameMs || fails(fmt::format("the median frame takes {:.1f} ms", median));
   }
   bool fails(const std::string& what) {
     ADD_FAILURE() << what << "\n" << story();
@@ -212,6 +269,8 @@ class Monkey {
   unsigned seed_;
   std::int64_t n_ = 0;
   std::deque<std::string> last_;
+  std::vector<double> frame_ms_;  // processor time
+  int n_saves_ = 0;
   DrawnWindow window_;
 };
 
