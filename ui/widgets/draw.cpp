@@ -239,6 +239,12 @@ void wrapped(const std::string& text, Rgb rgb) {
   ImGui::PopTextWrapPos();
 }
 
+void small_wrapped(const std::string& text) {
+  ImGui::PushFont(nullptr, kSmallSize);
+  wrapped(text, theme().dim);
+  ImGui::PopFont();
+}
+
 std::string elided(const std::string& text, float width) {
   if (ImGui::CalcTextSize(text.c_str()).x <= width) return text;
   constexpr const char* kDots = "...";

@@ -70,6 +70,8 @@ std::string whole_words(std::string text, float width);
 void words(const std::string& text, Rgb rgb);
 /// Draws a small grey label.
 void small_label(const std::string& text);
+/// Draws a small grey label that wraps at the window's edge.
+void small_wrapped(const std::string& text);
 /// Draws text that wraps at the window's edge.
 void wrapped(const std::string& text, Rgb rgb);
 /// Returns the text shortened to a width in the current font, with "..." at its end.

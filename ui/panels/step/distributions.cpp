@@ -114,7 +114,9 @@ void verdict_row(Context& context,
   ImGui::TableNextColumn();
   bars(v.q, v.p, -1);
   cell_words(v.q > 0 && v.p >= 0 ? fmt::format("{:.2f}", v.p / v.q) : "-", ink);
-  cell_words(v.words, ink);
+  ImGui::TableNextColumn();
+  ImGui::AlignTextToFramePadding();
+  wrapped(v.words, ink);
 }
 
 constexpr ImGuiTableFlags kTable = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingFixedFit |
@@ -164,7 +166,10 @@ void distribution_row(const engine::RejectionDetail& w,
                       bool taken) {
   const float left = i < w.residual.size() ? w.residual[i] : -1, q = i < w.q.size() ? w.q[i] : -1;
   ImGui::PushFont(fonts().mono, kMonoSize);
-  cell_words(name + (taken ? "  <" : ""), taken ? theme().bright : theme().text);
+  ImGui::TableNextColumn();
+  ImGui::AlignTextToFramePadding();
+  words_within(name + (taken ? "  <" : ""), taken ? theme().bright : theme().text,
+               ImGui::GetContentRegionAvail().x);
   ImGui::PopFont();
   if (taken && ImGui::IsItemHovered()) tooltip("this token was committed");
   cell_words(number(q), distributions.is_other ? theme().dim : theme().text);
@@ -192,7 +197,7 @@ void distribution_table(Context& context,
                         const engine::RejectionDetail& w,
                         const ShownDistributions& distributions) {
   const auto name = [&](engine::TokenId id) { return cell_text(context.timeline, run, id); };
-  small_label(
+  small_wrapped(
       fmt::format("after \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
                   w.residual.empty() ? "a proposal was accepted" : "every proposal was rejected",
                   omitted("q", w.q), omitted("p", w.p), omitted("residual", w.residual)));
@@ -242,10 +247,10 @@ void distributions_after(Context& context,
       fmt::format("{:.2f}", wanted)};
   distribution_table(context, run, step, w, distributions);
   if (!w.q.empty())
-    small_label(kept_words(recorded, fmt::format("at {:.2f}, as recorded", source.temperature)));
+    small_wrapped(kept_words(recorded, fmt::format("at {:.2f}, as recorded", source.temperature)));
   if (!is_other) return;
   if (!w.q.empty())
-    small_label(kept_words(distributions.at, "at " + distributions.words + ", recomputed"));
+    small_wrapped(kept_words(distributions.at, "at " + distributions.words + ", recomputed"));
   if (const std::string out = omission_words(source, distributions.at, wanted); !out.empty())
     wrapped(out, theme().dim);
 }
@@ -298,7 +303,7 @@ void draw_distributions(Context& context) {
   if (!shown.step) return empty_state("No step at the playhead.", Sketch::Histograms);
   const engine::StepRecord& step = *shown.step;
   const std::vector<Verdict> verdicts = verdicts_of(context.timeline, run, step);
-  small_label(
+  small_wrapped(
       words_of(shown) + " \xC2\xB7 " +
       (uses_rejection(run.started)
            ? "a proposal is accepted if the uniform draw is below its acceptance probability"
@@ -308,16 +313,17 @@ void draw_distributions(Context& context) {
   verdict_table(context, run, step, verdicts);
   const std::string gone = why_no_probabilities(run, step);
   if (!gone.empty())
-    small_label(gone);
+    small_wrapped(gone);
   else if (const std::string why = why_no_p(run.started, step); !why.empty())
-    small_label(why);
+    small_wrapped(why);
   temperature_row(context, run, step);
   for (const engine::RejectionDetail* w : chosen_distributions(context, run, step)) {
     ImGui::Dummy({1, px(6)});
     distributions_after(context, run, step, *w);
   }
   if (step.verified.last_uniform >= 0)
-    small_label(fmt::format("uniform draw for the last token: {:.3f}", step.verified.last_uniform));
+    small_wrapped(
+        fmt::format("uniform draw for the last token: {:.3f}", step.verified.last_uniform));
 }
 
 void draw_distributions_head(Context&) {

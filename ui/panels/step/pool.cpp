@@ -106,6 +106,24 @@ std::string result_words(const engine::StepRecord& step, const PoolCandidate& ca
   return fate_of(step, candidate.rows.front()) == Mean::Rejected ? "rejected" : "not verified";
 }
 
+// Width of the first token of a candidate, px at 100 %.
+constexpr float kFirstToken = 84;
+
+// Continues the row of a candidate, or begins its next line if an item of this width has no room.
+void next_in_row(float width, float gap) {
+  ImGui::SameLine(0, gap);
+  if (ImGui::GetContentRegionAvail().x >= width) return;
+  ImGui::NewLine();
+  ImGui::SetCursorPosX(px(kFirstToken));
+  ImGui::AlignTextToFramePadding();
+}
+
+// Draws a text in the next column of a table.
+void cell(const std::string& text, Rgb rgb) {
+  ImGui::TableNextColumn();
+  words_within(text, rgb, ImGui::GetContentRegionAvail().x);
+}
+
 void candidate_row(Context& context,
                    const engine::RunRecord& run,
                    const engine::StepRecord& step,
@@ -115,15 +133,19 @@ void candidate_row(Context& context,
   words_within(listed(cell_text(context.timeline, run, candidate.ngram.first)), theme().dim,
                px(70));
   ImGui::PopFont();
-  ImGui::SameLine(px(84));
   for (const int row : candidate.rows) {
     const std::string text = cell_text(context.timeline, run, step.drafted.tree.token[row]);
+    const float wide = px(18) + static_cast<float>(n_columns(text)) * px(7.6f);
+    if (row == candidate.rows.front())
+      ImGui::SameLine(px(kFirstToken));
+    else
+      next_in_row(wide, px(3));
     row_cell(context, run, step, row, fate_of(step, row),
-             px(18) + static_cast<float>(n_columns(text)) * px(7.6f));
-    ImGui::SameLine(0, px(3));
+             std::min(wide, ImGui::GetContentRegionAvail().x));
   }
-  ImGui::SameLine(0, px(10));
-  words(result_words(step, candidate), candidate.n_accepted > 0 ? theme().bright : theme().dim);
+  const std::string result = result_words(step, candidate);
+  next_in_row(ImGui::CalcTextSize(result.c_str()).x, px(10));
+  words(result, candidate.n_accepted > 0 ? theme().bright : theme().dim);
   if (ImGui::IsItemHovered())
     tooltip(fmt::format("at this step; over the whole run, {} of {} tries were hits",
                         candidate.ngram.n_hits, candidate.ngram.n_tries));
@@ -175,7 +197,10 @@ void candidate_list(Context& context, const engine::RunRecord& run, const PoolSt
   if (!shown.selected) shown.step = run.steps[n_steps - 1];  // an unfinished step has no results
   const engine::StepRecord& step = *shown.step;
   const std::vector<PoolCandidate> candidates = candidates_of(step);
-  small_label(fmt::format("candidates and results of {}: {}", words_of(shown), candidates.size()));
+  ImGui::PushFont(nullptr, kSmallSize);
+  words_within(fmt::format("candidates and results of {}: {}", words_of(shown), candidates.size()),
+               theme().dim, ImGui::GetContentRegionAvail().x);
+  ImGui::PopFont();
   const float row = px(23) + ImGui::GetStyle().ItemSpacing.y;
   const float high =
       std::min(static_cast<float>(most) * row, ImGui::GetContentRegionAvail().y * 0.55f);
@@ -219,8 +244,9 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::PushID(index);
   ImGui::PushFont(fonts().mono, kMonoSize);
   const std::string text = listed(text_of(context, run, entry.ngram));
+  const std::string shown = elided(text, ImGui::GetContentRegionAvail().x);
   if (ImGui::Selectable(
-          (text + "###ngram").c_str(), context.selection.lights_step(run.id(), entry.ngram.born),
+          (shown + "###ngram").c_str(), context.selection.lights_step(run.id(), entry.ngram.born),
           ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
     if (!ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
       select_source(context, run, entry.ngram);
@@ -232,35 +258,31 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::PopFont();
   if (ImGui::IsItemHovered()) {
     if (entry.ngram.born >= 0) context.selection.hover({run.id(), entry.ngram.born, -1, -1});
-    tooltip(entry.ngram.born >= 0 ? fmt::format("Added at step {}. Click: select the window cells "
-                                                "it was read from. Double click: show "
-                                                "them in Trajectory.",
-                                                entry.ngram.born)
-                                  : "Read from " + text_of_born(run, entry.ngram.born) + ".");
+    tooltip((shown == text ? "" : text + "\n") +
+            (entry.ngram.born >= 0 ? fmt::format("Added at step {}. Click: select the window cells "
+                                                 "it was read from. Double click: show "
+                                                 "them in Trajectory.",
+                                                 entry.ngram.born)
+                                   : "Read from " + text_of_born(run, entry.ngram.born) + "."));
   }
   ImGui::PopID();
-  ImGui::TableNextColumn();
-  words(entry.ngram.born < 0 ? text_of_born(run, entry.ngram.born)
-                             : fmt::format("step {}", entry.ngram.born),
-        theme().dim);
-  ImGui::TableNextColumn();
-  words(fmt::format("{} of {}", entry.ngram.n_hits, entry.ngram.n_tries),
-        entry.ngram.n_hits > 0 ? theme().bright : theme().dim);
+  cell(entry.ngram.born < 0 ? text_of_born(run, entry.ngram.born)
+                            : fmt::format("step {}", entry.ngram.born),
+       theme().dim);
+  cell(fmt::format("{} of {}", entry.ngram.n_hits, entry.ngram.n_tries),
+       entry.ngram.n_hits > 0 ? theme().bright : theme().dim);
   const auto step_words = [](engine::StepId step) {
     return step < 0 ? "-" : fmt::format("step {}", step);
   };
-  ImGui::TableNextColumn();
-  words(step_words(entry.last_hit), theme().dim);
-  ImGui::TableNextColumn();
-  words(step_words(entry.last_tried), theme().dim);
+  cell(step_words(entry.last_hit), theme().dim);
+  cell(step_words(entry.last_tried), theme().dim);
 }
 
 // Writes the number of n-grams with the same first token into the first of their rows.
 void count_of_first(const PoolState::Rows& rows, std::size_t i) {
-  ImGui::TableNextColumn();
   const engine::TokenId first = rows.entries[i]->ngram.first;
-  if (i == 0 || rows.entries[i - 1]->ngram.first != first)
-    words(fmt::format("{}", rows.n_by_first.at(first)), theme().bright);
+  const bool begins = i == 0 || rows.entries[i - 1]->ngram.first != first;
+  cell(begins ? fmt::format("{}", rows.n_by_first.at(first)) : "", theme().bright);
 }
 
 void none_found(const Context& context) {
@@ -333,7 +355,8 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
   ImGui::PushID(index);
   const Place place{run.id(), found.step, -1, -1};
   ImGui::PushFont(fonts().mono, kMonoSize);
-  if (ImGui::Selectable((listed(found.text) + "###found").c_str(),
+  const std::string shown = elided(listed(found.text), ImGui::GetContentRegionAvail().x);
+  if (ImGui::Selectable((shown + "###found").c_str(),
                         context.selection.lights_step(run.id(), found.step),
                         ImGuiSelectableFlags_SpanAllColumns))
     context.click(place);
@@ -343,13 +366,10 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
     tooltip(found.source.empty() ? found.text : found.text + "\n" + found.source);
   }
   ImGui::PopID();
-  ImGui::TableNextColumn();
-  words(found.source, theme().dim);
-  ImGui::TableNextColumn();
-  words(fmt::format("step {}", found.step), theme().dim);
-  ImGui::TableNextColumn();
-  words(fmt::format("{} of {}", found.n_accepted, found.n_proposed),
-        found.n_accepted > 0 ? theme().bright : theme().dim);
+  cell(found.source, theme().dim);
+  cell(fmt::format("step {}", found.step), theme().dim);
+  cell(fmt::format("{} of {}", found.n_accepted, found.n_proposed),
+       found.n_accepted > 0 ? theme().bright : theme().dim);
 }
 
 void draw_found(Context& context, const engine::RunRecord& run) {
@@ -393,7 +413,7 @@ void draw_pool(Context& context) {
   PoolState& pool = pool_at_playhead(context, run);
   candidate_list(context, run, pool);
   if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
-    small_label(engine::describe(*gone));
+    small_wrapped(engine::describe(*gone));
   if (pool.entries.empty()) {
     empty_state("The pool is empty at this step. The decoder adds n-grams while it runs.",
                 Sketch::Lines);

@@ -165,7 +165,7 @@ struct PreparedSchedule : PanelState {
   std::vector<const engine::RunRecord*> runs;
   std::uint64_t runs_version = 0;
   engine::RunId selected = 0;
-  std::string words;        // the runs in the panel's head
+  std::string words;        // names the runs
   engine::RunId first = 0;  // the first run of the lanes; 0: none
   // version of the timeline plus 1: when the lanes were prepared, and when they were used last
   std::uint64_t version = 0, seen = 0;
@@ -618,6 +618,7 @@ bool simulates(const Context& context) {
 void draw_schedule(Context& context) {
   const ScheduleLanes& lanes = schedule_shown(context);
   auto& view = context.states.get<ScheduleView>();
+  words_within(prepared_runs(context).words, theme().text, ImGui::GetContentRegionAvail().x);
   if (!simulates(context)) {
     draw_figures(figures_of(lanes.figures));
     return draw_picture(context, {lanes, view.range});
@@ -636,8 +637,6 @@ void draw_schedule_head(Context& context) {
   ImGui::SameLine(0, px(12));
   ImGui::AlignTextToFramePadding();
   words(simulates(context) ? "simulated ms" : "wall ms", theme().dim);
-  ImGui::SameLine(0, px(12));
-  words(prepared_runs(context).words, theme().text);
   ImGui::SameLine(0, px(12));
   if (context.catalog.simulate) {
     tick("fixed times", context.states.get<ScheduleView>().simulation.on);
