@@ -260,7 +260,8 @@ TEST(Laboratory, nothing_is_cut_at_several_sizes) {
     float width, height;
     int scale;
   };
-  for (const Size& size : {Size{1280, 720, 100}, Size{1280, 720, 150}, Size{1600, 1000, 100}}) {
+  for (const Size& size : {Size{1280, 720, 100}, Size{1280, 720, 150}, Size{1600, 1000, 100},
+                           Size{2560, 1440, 200}, Size{640, 400, 100}}) {
     for (const std::string& path : {kDraft, kLookahead}) {
       for (const std::string panel : {"acceptance", "what_if", "decisions", "lost_tokens"}) {
         SCOPED_TRACE(fmt::format("{}x{} at {} %, {}, {}", size.width, size.height, size.scale,

@@ -13,9 +13,9 @@
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/replay.h"
+#include "tests/ui/support/room.h"
 #include "tests/ui/support/sized_window.h"
 #include "ui/files/setup_form.h"
-#include "ui/lesson/progress.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/setup/setup_rows.h"
 #include "ui/panels/time/gantt_picture.h"
@@ -28,74 +28,14 @@
 
 namespace {
 
+using room::expect_no_overlap;
+using room::expect_whole_labels;
+using room::is_head;
+using room::panels_in_front;
 using testing::IsEmpty;
 using ui::Screen;
 
 using Window = SizedWindow;
-
-// The windows of the last frame that are not inside another one.
-std::vector<ImGuiWindow*> panels_in_front() {
-  std::vector<ImGuiWindow*> found;
-  for (ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
-    const bool is_ground = std::string_view(window->Name).starts_with("##ground") ||
-                           (window->Flags & ImGuiWindowFlags_DockNodeHost);
-    if (!window->WasActive || window->Hidden || is_ground) continue;
-    if (window->Flags & (ImGuiWindowFlags_ChildWindow | ImGuiWindowFlags_Tooltip) &&
-        !window->DockIsActive)
-      continue;
-    if (std::string_view(window->Name).starts_with("Debug##")) continue;
-    found.push_back(window);
-  }
-  return found;
-}
-
-void expect_no_overlap() {
-  const auto all = panels_in_front();
-  EXPECT_GE(all.size(), 2u);
-  const ImRect screen({0, 0}, ImGui::GetIO().DisplaySize);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    EXPECT_TRUE(screen.Contains(all[i]->Rect())) << all[i]->Name;
-    EXPECT_GT(all[i]->InnerRect.GetHeight(), ui::px(14)) << all[i]->Name;
-    for (std::size_t j = i + 1; j < all.size(); ++j)
-      EXPECT_FALSE(all[i]->Rect().Overlaps(all[j]->Rect()))
-          << all[i]->Name << " and " << all[j]->Name;
-  }
-}
-
-// True for a bar, and for a lane without its answer that is whole on the screen.
-bool is_head(const std::string& name) {
-  if (name == "##top" || name == "##status") return true;
-  if (name.find("/lane") == std::string::npos || name.find("/text_") != std::string::npos)
-    return false;
-  const ImGuiWindow* lane = ImGui::FindWindowByName(name.c_str());
-  return lane && lane->OuterRectClipped.GetWidth() > lane->Rect().GetWidth() - 1;
-}
-
-// True for a panel, or a part of it, that scrolls only up and down.
-bool is_column(const std::string& name) {
-  const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
-  if (!window || window->ScrollMax.x > 0) return false;
-  for (const char* panel : {"Setup###", "Numbers###", "Difference###", "Inspector###", "Runs###",
-                            "Machine###", "##lesson_card"})
-    if (name.starts_with(panel)) return true;
-  return false;
-}
-
-void expect_whole_labels() {
-  const std::vector<glyphs::Glyph> all = glyphs::drawn();
-  EXPECT_GT(all.size(), 100u);
-  std::set<std::string> cut;
-  int n_heads = 0;
-  for (const glyphs::Glyph& glyph : all) {
-    if (is_column(glyph.window) && is_cut_sideways(glyph)) cut.insert(glyph.window);
-    if (!is_head(glyph.window)) continue;
-    ++n_heads;
-    if (is_cut_sideways(glyph) || is_cut_in_height(glyph)) cut.insert(glyph.window);
-  }
-  EXPECT_GT(n_heads, 20);
-  EXPECT_THAT(cut, IsEmpty());
-  EXPECT_THAT(glyphs::covering(all), IsEmpty());
-}
 
 // Returns how many whole lines of cells a window shows.
 int whole_lines(const ImGuiWindow& window) {
@@ -110,26 +50,6 @@ TEST(Room, nothing_is_cut_or_covered_at_any_size) {
       Window window(size, screen);
       expect_no_overlap();
       expect_whole_labels();
-    }
-  }
-}
-
-TEST(Room, nothing_of_a_lesson_is_cut_or_covered_at_any_size) {
-  for (const Size& size : kSizes) {
-    SCOPED_TRACE(testing::Message() << size);
-    DrawnWindow window;
-    ImGui::GetIO().DisplaySize = {size.width, size.height};
-    window.shell.settings().scale_percent = size.scale;
-    ASSERT_TRUE(
-        window.shell.open_lesson(DECOSCOPE_SOURCE_DIR "/assets/lessons/2_draft_and_verify.json"));
-    for (int card = 0; card < 12; ++card) {
-      for (int i = 0; i < 6; ++i) window.gui.frame(window.shell);
-      expect_no_overlap();
-      std::set<std::string> cut;
-      for (const glyphs::Glyph& glyph : glyphs::drawn())
-        if (is_column(glyph.window) && is_cut_sideways(glyph)) cut.insert(glyph.window);
-      EXPECT_THAT(cut, IsEmpty()) << "view " << card;
-      window.shell.lesson()->next();
     }
   }
 }
