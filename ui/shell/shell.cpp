@@ -288,7 +288,7 @@ void Shell::adopt_document() {
   fitted_run_ = 0;
   thoughts_shown_ = false;
   adopt_notes();
-  playhead_ = {};
+  playhead_ = playhead_before_ = {};
   for (const engine::RunRecord& run : session_.shown().timeline.runs()) {
     selection_.run = run.id();
     if (run.started.race) selection_.race = run.started.race;
