@@ -11,6 +11,7 @@
 #include "engine/event/recording/recorder.h"
 #include "tests/support/files.h"
 #include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/headless.h"
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/replay.h"
@@ -318,6 +319,26 @@ TEST(Thoughts, panel_is_offered_and_in_front_after_a_search) {
   window.shell.take({events.begin() + 1, events.end()});
   window.said();
   EXPECT_TRUE(in_front("pool"));
+}
+
+TEST(Thoughts, text_of_a_box_is_whole) {
+  DrawnWindow window;
+  ImGui::GetIO().DisplaySize = {2560, 1440};  // has room for the whole tree
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(with_model(search()));
+  window.said();
+  const std::string id = ui::window_name(ui::Screen::Live, "thoughts", "");
+  ImGui::SetWindowFocus(id.c_str());
+  window.said();
+  const ImGuiWindow* panel = ImGui::FindWindowByName(id.c_str());
+  ASSERT_NE(panel, nullptr);
+  ASSERT_EQ(panel->ScrollMax.x, 0);
+  std::vector<glyphs::Glyph> text;
+  for (const glyphs::Glyph& glyph : glyphs::drawn())
+    if (glyph.window == panel->Name) text.push_back(glyph);
+  EXPECT_GT(text.size(), 100u);
+  EXPECT_EQ(std::ranges::count_if(text, glyphs::is_cut_sideways), 0);
+  EXPECT_THAT(glyphs::covering(text), testing::IsEmpty());
 }
 
 TEST(Thoughts, picture_without_search_explains_itself) {
