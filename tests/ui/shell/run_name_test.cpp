@@ -51,13 +51,13 @@ bool is_of_session(std::string_view id) {
   return id == "setup" || id == "runs" || id == "log" || id == "machine";
 }
 
-// Returns the text of a panel and its head, without the link to a run that the panel can show.
+// Returns the text of a panel and its head, without the link "Show run .." to a run that the panel can show (the S may hide under its frame).
 std::string text_of(const ImGuiWindow& window) {
   const ImGuiDockNode& node = *window.DockNode;
   std::string text =
       glyphs::text_in({node.Pos, {node.Pos.x + node.Size.x, node.Pos.y + node.Size.y}});
   for (std::size_t i = 0; i < kNames.size(); ++i) {
-    const std::string link = "Showrun" + std::to_string(i + 1) + "," + std::string(kNames[i]);
+    const std::string link = "howrun" + std::to_string(i + 1) + "," + std::string(kNames[i]);
     if (const std::size_t at = text.find(link); at != std::string::npos)
       text.erase(at, link.size());
   }
