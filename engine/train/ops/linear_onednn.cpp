@@ -162,7 +162,9 @@ class OneDnnMath : public LinearMath<T> {
     return prepared_.emplace(p.key(), std::move(made)).first->second;
   }
 
+  // Without rows there is nothing to compute or to add, and oneDNN would divide by zero.
   void multiply(const Product& p, const void* a, const void* b, void* c) {
+    if (p.m == 0 || p.k == 0) return;
     omp_set_num_threads(1);
     try {
       Prepared& ready = prepare(p);
