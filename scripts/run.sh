@@ -62,7 +62,7 @@ if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
   scale=(--scale 4x2)  # the window's default for the bundled model
   tokens=(--max-tokens 96)
   if [ -n "$smollm2" ]; then  # unscaled, on messages to an assistant
-    race=(--model "$smollm2" --decoders "ar,lookahead,suffix,speculative,medusa")
+    race=(--model "$smollm2" --decoders "ar,lookahead,suffix,speculative,medusa,chimera")
     prompts=(--prompt-file "$here/assets/prompts/messages.jsonl")
     scale=()
   fi

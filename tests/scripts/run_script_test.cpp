@@ -73,7 +73,8 @@ TEST_F(RunScript, races_on_smollm2_where_it_is) {
   const std::string with = with_smollm2(), model = "compare --model " + smollm2();
   const std::string rest =
       " --prompt-file " + out() + "/assets/prompts/messages.jsonl --max-tokens 96";
-  EXPECT_EQ(raced(with, ""), model + " --decoders ar,lookahead,suffix,speculative,medusa" + rest);
+  EXPECT_EQ(raced(with, ""),
+            model + " --decoders ar,lookahead,suffix,speculative,medusa,chimera" + rest);
   EXPECT_EQ(raced(with, "--decoders ar,fastcot"), model + rest + " --decoders ar,fastcot");
   EXPECT_THAT(raced(with, "--model mine"), Not(HasSubstr("SmolLM2")));
   EXPECT_EQ(raced(with + "DISPLAY=:9", ""), "--model " + smollm2() + " --screen compare --start");
