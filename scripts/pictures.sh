@@ -61,7 +61,7 @@ picture() {
         --prompt-file "$work/messages.jsonl" --max-tokens 16 ;;
     mcsd) page mcsd tree 10 --set k_config=2,2,2 --max-tokens 40 --prompt "$poem" ;;
     medusa) page medusa tree 15 --set tree=rows16 --max-tokens 40 --prompt "$poem" ;;
-    chimera) page chimera tree 15 --set tree=rows16 --max-tokens 40 --prompt "$poem" ;;
+    chimera) page chimera tree 11 --set tree=rows16 --max-tokens 40 --prompt "$poem" ;;
     cllm) panel_of cllm trajectory - generate --model demo-cllm --decoder jacobi --set block=16 --max-tokens 32 --prompt "$arithmetic" ;;
     window)
       "$here/scripts/build.sh" tests --target ui_test >&2
