@@ -21,8 +21,8 @@ first_race
 mv "$work/first_race.pdrun" "$folder/first_race.pdrun"
 
 if has_or_skips SmolLM2-135M-Instruct.Q4_1 "the race of SmolLM2"; then
-  grep '"chat/table"' "$here/assets/prompts/messages.jsonl" > "$work/table.jsonl"
-  "$program" compare --model SmolLM2-135M-Instruct.Q4_1 --decoders ar,lookahead,suffix,speculative,medusa,chimera --prompt-file "$work/table.jsonl" \
+  grep '"chat/sum"' "$here/assets/prompts/messages.jsonl" > "$work/sum.jsonl"
+  "$program" compare --model SmolLM2-135M-Instruct.Q4_1 --decoders ar,lookahead,suffix,speculative,medusa,chimera --prompt-file "$work/sum.jsonl" \
     --max-tokens 128 --record "$work/whole.pdrun"
   "$program" trace convert "$work/whole.pdrun" "$work/smollm2_race.pdrun" --used-tokens-only
   "$program" trace validate "$work/smollm2_race.pdrun"

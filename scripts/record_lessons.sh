@@ -24,6 +24,7 @@ record() {
 }
 
 head -n 1 assets/prompts/bundled.jsonl > "$work/sum.jsonl"
+grep '"chat/sum"' assets/prompts/messages.jsonl > "$work/money.jsonl"
 cat > "$work/two.jsonl" <<'END'
 {"id": "count", "messages": [{"role": "user", "content": "Count from 1 to 20."}]}
 {"id": "hello", "messages": [{"role": "user", "content": "Repeat the word hello ten times."}]}
@@ -37,8 +38,7 @@ record 4_jacobi compare --model "$model" --decoders ar,jacobi --set block=8 --pr
 record 5_consistency_models compare --model demo-cllm --decoders ar,jacobi --set block=16 --prompt-file "$work/sum.jsonl" --max-tokens 48
 record 6_lookahead compare --model "$model" --decoders ar,lookahead --set window=5 --set ngram_size=3 --set n_guesses=3 \
   --prompt "$poem" --max-tokens 40
-record 7_trees compare --model demo-target --decoders "chimera,medusa@$model" --set tree=rows8 --prompt-file "$work/sum.jsonl" \
-  --max-tokens 24
+record 7_trees compare --model "$model" --decoders ar,medusa,chimera --set tree=rows8 --prompt-file "$work/money.jsonl" --max-tokens 40
 record 8_scheduling_and_fastcot compare --model "$model" --decoders ar,seed,fastcot --set k_config=1,1,1 --set overlap=always \
   --set branches=2 --set window=6 --set stop=bound --set bound=14 --prompt-file "$work/two.jsonl" --max-tokens 24
 
