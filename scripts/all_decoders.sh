@@ -2,8 +2,8 @@
 # Measures every decoder on the generated tasks and on open sets: the tables of docs/measurements/all_decoders.json.
 #   scripts/all_decoders.sh OUT_DIR
 # A speed-up is plain decoding's decode time by the lane's own model (ar@demo-cllm for jacobi@demo-cllm) / the lane's decode time, both
-# without prompts, at 1x1 and 4x2; the draft model stays at 1x1 (DECOSCOPE_DRAFT_SCALE). Standard error names the skipped lanes (model or heads not bundled) and
-# open sets (no DECOSCOPE_DATA), and estimates the time. Two races per task and scale:
+# without prompts, at 1x1 and 4x2. The draft model is enlarged as its target (DECOSCOPE_DRAFT_SCALE: another scale). Standard error names the
+# skipped lanes (model or heads not bundled) and open sets (no DECOSCOPE_DATA), and estimates the time. Two races per task and scale:
 #   all          every decoder with its defaults; heads with trees grown for this machine and scale (`model tree --rows auto`)
 #   sized        sizes chosen for this machine: jacobi with refill=slide and the widest block of 6, 8, 10, 12 and 16 whose step costs at
 #                most 1.25 times one row's; prompt lookup with half as many tokens; mcsd with k_config=$DECOSCOPE_ALL_K_CONFIG (default
@@ -117,9 +117,8 @@ name_heads() {
 }
 # TASK SCALE RACE REPEAT LANES OPTION...: runs one race.
 race() {
-  into "$out/$1-$2-$3.$4.json" compare --decoders "${@:5}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" --draft-scale "${DECOSCOPE_DRAFT_SCALE:-1x1}" \
-    --max-tokens "$tokens" \
-    --rows-alone --json
+  into "$out/$1-$2-$3.$4.json" compare --decoders "${@:5}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" \
+    --draft-scale "${DECOSCOPE_DRAFT_SCALE:-$2}" --max-tokens "$tokens" --rows-alone --json
 }
 n_tasks=0
 for task in "${tasks[@]}" "${sets[@]}"; do

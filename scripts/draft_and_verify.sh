@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures speculative decoding (`speculative`, `mcsd`) against plain decoding on unseen problems of each task.
-#   scripts/draft_and_verify.sh OUT_DIR [SCALE...]      default scale: 4x2 (the draft model stays at 1x1: DECOSCOPE_DRAFT_SCALE)
+#   scripts/draft_and_verify.sh OUT_DIR [SCALE...]      default scale: 4x2, of both models (DECOSCOPE_DRAFT_SCALE: of the draft)
 # Writes OUT_DIR/<task>-<scale>.<repeat>.json (`compare --json`) and prints Markdown tables. Columns:
 #   speed-up     of decode time without prompts, median of the races
 #   middle half  range of the speed-ups of the middle half of the problems, each the median of its races
@@ -27,7 +27,7 @@ for task in "${tasks[@]}"; do
     for repeat in $(seq "$repeats"); do
       # shellcheck disable=SC2086
       into "$out/$task-$scale.$repeat.json" compare --decoders ar,speculative,mcsd --set k_config="${DECOSCOPE_DV_TREE:-auto}" \
-        --prompt-file "$prompts" --scale "$scale" --draft-scale "${DECOSCOPE_DRAFT_SCALE:-1x1}" --max-tokens 128 ${DECOSCOPE_DV_OPTIONS:-} \
+        --prompt-file "$prompts" --scale "$scale" --draft-scale "${DECOSCOPE_DRAFT_SCALE:-$scale}" --max-tokens 128 ${DECOSCOPE_DV_OPTIONS:-} \
         --rows-alone --json
     done
   done

@@ -2,12 +2,13 @@
 """Compares the lossless decoders with plain decoding, token for token, for every type of weights that the program writes: greedy and
 coupled (temperature 0.8, top-p 0.95, seed 7), with the sizes that `auto` chooses and with fixed ones.
 
-  exactness_types.py PROGRAM MODEL.gguf PROMPTS.jsonl OUT_DIR [--stored FILE.gguf]... [--max-tokens N (32)] [--threads N (all)] [--pieces FIRST-LAST]
+  exactness_types.py PROGRAM MODEL.gguf PROMPTS.jsonl OUT_DIR [--stored FILE.gguf]... [--max-tokens N (32)] [--threads N (all)]
+                     [--pieces FIRST-LAST] [--only DECODER,...] [--types TYPE,...]
 
-PROMPTS: as `tests/peers/greedy_parity.py prompts` writes them. MODEL is converted to every type; --stored adds a file of another model as it
-is. MODEL has the bundled draft model and heads of SmolLM2. Prompts run in pieces of ten, alternately with `auto` and with fixed sizes;
---pieces runs some of them, from 0 on. Results of a piece stay in OUT_DIR, so the same command continues a stopped run;
-OUT_DIR/exactness_types.json has the counts. Exit codes: 1 if a text differs, otherwise the program's.
+PROMPTS: as `tests/peers/greedy_parity.py prompts` writes them. MODEL is converted to every type, or to those of --types; --stored adds a
+file of another model as it is. MODEL has the bundled draft model and heads of SmolLM2. Prompts run in pieces of ten, alternately with `auto`
+and with fixed sizes; --pieces runs some of them, from 0 on, --only some of the decoders. Results of a piece stay in OUT_DIR, so the same
+command continues a stopped run; OUT_DIR/exactness_types.json has the counts. Exit codes: 1 if a text differs, otherwise the program's.
 """
 import argparse
 import json
@@ -16,7 +17,7 @@ import subprocess
 import sys
 
 TYPES = ["Q4_0", "Q4_1", "Q8_0", "F16", "BF16", "F32"]
-LANES = "ar,jacobi,lookahead,prompt-lookup,suffix,recycling,fastcot"
+LANES = "jacobi,lookahead,prompt-lookup,suffix,recycling,fastcot"
 BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../assets/models")
 # Decoders that need trained parts, with the option that names the part.
 TRAINED = {"smollm2-draft": ("speculative,mcsd", "--draft"), "smollm2-medusa": ("medusa", "--heads"), "smollm2-chimera": ("chimera", "--heads")}
@@ -43,23 +44,26 @@ def converted(args, kind):
 
 def models(args):
     """Names and files of the models; only the types of MODEL have trained parts."""
-    return [(kind, converted(args, kind), True) for kind in TYPES] + \
+    return [(kind, converted(args, kind), True) for kind in args.types] + \
            [(os.path.basename(path).removesuffix(".gguf"), path, False) for path in args.stored]
 
 
-def trained():
-    """The further lanes, and the options that name their parts."""
-    lanes, named = LANES, {}
+def lanes_of(args, has_parts):
+    """The lanes, and the options that name their trained parts."""
+    def chosen(decoders):
+        return [decoder for decoder in decoders.split(",") if not args.only or decoder in args.only]
+
+    lanes, named = ["ar", *chosen(LANES)], {}
     for part, (decoders, option) in TRAINED.items():
         path = os.path.join(BUNDLED, part)
-        if os.path.isdir(path):
-            lanes += "," + decoders
+        if has_parts and chosen(decoders) and os.path.isdir(path):
+            lanes += chosen(decoders)
             named.setdefault(option, []).append(path)
-    return lanes, [word for option, paths in named.items() for word in (option, ",".join(paths))]
+    return ",".join(lanes), [word for option, paths in named.items() for word in (option, ",".join(paths))]
 
 
 def compare(args, model, has_parts, prompts, options):
-    lanes, parts = trained() if has_parts else (LANES, [])
+    lanes, parts = lanes_of(args, has_parts)
     command = [args.program, "compare", "--model", model, *parts, "--decoders", lanes, "--prompt-file", prompts, "--json",
                "--max-tokens", str(args.max_tokens), "--threads", str(args.threads), *options]
     found = json.loads(run(command))
@@ -115,6 +119,8 @@ def main():
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--pieces", type=lambda text: tuple(int(end) for end in text.split("-", 1)))
+    parser.add_argument("--only", type=lambda text: text.split(","))
+    parser.add_argument("--types", type=lambda text: text.split(","), default=TYPES)
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
     files = []
