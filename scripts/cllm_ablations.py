@@ -26,8 +26,8 @@ PAPER = {
     "name": "ablation", "target": "demo-target", "mixture": {task: {"weight": 1} for task in TASKS},
     "block": 16, "prompts": PROMPTS, "max_new_tokens": 160, "lanes": 32, "drop_wrong": True, "token_run": 10, "sentence_run": 3,
     "augment": True, "consistency": "global", "divergence": "forward", "smoothing": 0, "teacher": "student", "consistency_weight": 1,
-    "ar_weight": 10, "ar_labels": "own", "points": 8, "batch_texts": 16, "replay_texts": 0, "context": 640, "epochs": EPOCHS,
-    "peak_lr": 0.001, "final_lr": 0.04, "warmup_steps": 20, "weight_decay": 0, "clip": 1, "checkpoint_minutes": 3, "probe_minutes": 0,
+    "ar_weight": 10, "ar_labels": "own", "points": 8, "batch_texts": 4, "replay_texts": 0, "context": 640, "epochs": EPOCHS,
+    "peak_lr": 0.0005, "final_lr": 0.04, "warmup_steps": 20, "weight_decay": 0, "clip": 1, "checkpoint_minutes": 3, "probe_minutes": 0,
     "probe_problems": 2, "score_problems": SCORES, "seed": 1,
 }
 SETTINGS = {
