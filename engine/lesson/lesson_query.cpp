@@ -338,6 +338,8 @@ LessonAnswer n_branches(const Arguments& a) {
 
 LessonAnswer speedup(const Arguments& a) {
   const std::optional<double> value = a.recording.speedup(*a.run);
+  if (const std::string why = a.recording.why_other_load(*a.run); !why.empty())
+    none(fmt::format("run {}: {}. {}", a.run->id(), kOtherLoad, why));
   if (!value) none(fmt::format("run {} has no plain run beside it to compare with", a.run->id()));
   return number(std::round(*value * 100) / 100);
 }

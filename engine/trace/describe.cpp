@@ -44,9 +44,11 @@ std::string proposals_of(const StepRecord& step) {
 
 /// Why Timeline::speedup() is undefined.
 std::string why_no_speedup(const Timeline& timeline, const RunRecord& run) {
-  if (timeline.baseline_of(run)) return "this run was ended early";
-  if (run.agreement) return "the plain run that it was compared with is not in this recording";
-  return "this recording has no plain run of the same prompt and settings";
+  if (const std::string why = timeline.why_other_load(run); !why.empty())
+    return fmt::format("{}. {}", kOtherLoad, why);
+  if (timeline.baseline_of(run)) return "this run was ended early.";
+  if (run.agreement) return "the plain run that it was compared with is not in this recording.";
+  return "this recording has no plain run of the same prompt and settings.";
 }
 
 std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
@@ -61,7 +63,7 @@ std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
   const std::optional<double> speedup = timeline.speedup(run);
   return text +
          (speedup ? fmt::format("Speedup over the plain run of this recording: {:.3g}.\n", *speedup)
-                  : "Speedup: -, " + why_no_speedup(timeline, run) + ".\n");
+                  : "Speedup: -, " + why_no_speedup(timeline, run) + "\n");
 }
 
 /// The generated text before a stop string or stop id.

@@ -168,6 +168,24 @@ std::vector<Event> small_stream() {
   return events;
 }
 
+std::vector<Event> one_after_the_other(double share) {
+  constexpr Nanoseconds kSecond = 1'000'000'000, kLong = 400'000'000;
+  std::vector<Event> events{model_loaded()};
+  for (RunId run = 1; run <= 2; ++run) {
+    const Nanoseconds begin = run * kSecond;
+    for (Event& event :
+         run_events({.run = run, .decoder = run == 1 ? "ar" : "lookahead", .t0 = begin})) {
+      if (auto* finished = std::get_if<RunFinished>(&event)) finished->t = begin + kLong;
+      events.push_back(std::move(event));
+    }
+    events.push_back(Sampled{.t = begin + kLong,
+                             .period = kLong,
+                             .device = "cpu",
+                             .busy_percent = run == 1 ? 90 : 90 * share});
+  }
+  return events;
+}
+
 std::vector<Event> every_kind() {
   const RowTag tag{RowTag::Kind::Draft, 3, -2};
   const PoolNgram ngram{.first = 4, .rest = {5, 6}, .born = -1, .n_hits = 7, .n_tries = 9};

@@ -31,6 +31,10 @@ std::vector<Event> run_events(const RunShape& shape);
 /// model_loaded and one lookahead run.
 std::vector<Event> small_stream();
 
+/// A run of ar, then one of lookahead, without races. lookahead got `share` of the processor time
+/// that ar got (90 %), and used the same compute.
+std::vector<Event> one_after_the_other(double share);
+
 /// One event of every kind; every field differs from its default.
 std::vector<Event> every_kind();
 

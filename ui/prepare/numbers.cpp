@@ -40,7 +40,8 @@ Figure speedup_of(const engine::Timeline& timeline,
         "the run shared the models with other sequences: compare and generate report the speed of "
         "all of them together";
   const auto speedup = timeline.speedup(run);
-  if (!speedup || run.started.decoder == "ar") return f;
+  std::string why = run.over() && run.queueing.empty() ? timeline.why_other_load(run) : "";
+  if ((!speedup && why.empty()) || run.started.decoder == "ar") return f;
   const engine::RunRecord& baseline = *timeline.baseline_of(run);
   f.label = fmt::format("speed-up vs run {}", baseline.id());
   if (range.size() == 0) {
@@ -51,7 +52,7 @@ Figure speedup_of(const engine::Timeline& timeline,
     f.numbers = "both runs as a whole are compared: move the playhead to the end";
     return f;
   }
-  if (std::string why = timeline.why_other_load(run); !why.empty()) {
+  if (!speedup) {
     f.numbers = std::move(why);
     return f;
   }

@@ -227,15 +227,18 @@ std::vector<std::string> faults_of(const OpenedRecording& opened,
   return faults;
 }
 
-/// Notices on payload that was dropped while recording. This is no fault of the file.
-std::vector<std::string> drops_of(const engine::Timeline& timeline) {
-  std::vector<std::string> drops;
+/// Notices on payload that was dropped while recording, and on baselines measured under other load.
+/// They are no faults of the file.
+std::vector<std::string> remarks_of(const engine::Timeline& timeline) {
+  std::vector<std::string> remarks;
   for (const engine::RunRecord& run : timeline.runs()) {
-    for (const engine::PayloadDropped& drop : run.dropped) {
-      drops.push_back(fmt::format("run {}: {}", run.id(), engine::describe(drop)));
-    }
+    for (const engine::PayloadDropped& drop : run.dropped)
+      remarks.push_back(fmt::format("run {}: {}", run.id(), engine::describe(drop)));
+    if (const std::string why = timeline.why_other_load(run); !why.empty())
+      remarks.push_back(
+          fmt::format("run {}: no speedup, {}. {}", run.id(), engine::kOtherLoad, why));
   }
-  return drops;
+  return remarks;
 }
 
 Json json_of(const std::string& path,
@@ -272,13 +275,13 @@ TraceAnswer recording_answer(const std::string& path,
                              const StopRequested& stop) {
   const OpenedRecording opened = open_recording(path, stop);
   const std::vector<std::string> faults = faults_of(opened, local_weights);
-  const std::vector<std::string> drops = drops_of(opened.timeline);
+  const std::vector<std::string> remarks = remarks_of(opened.timeline);
   TraceAnswer answer;
   answer.ok = !validate || faults.empty();
   const std::string name = engine::escaped(path);
   if (!validate) {
     answer.text = recording_text(path, opened);
-    if (!faults.empty() || !drops.empty()) answer.text += "\n";
+    if (!faults.empty() || !remarks.empty()) answer.text += "\n";
   } else if (answer.ok) {
     answer.text =
         fmt::format("{}: valid: a recording of {} events and {}\n", name, opened.report.n_events,
@@ -288,10 +291,10 @@ TraceAnswer recording_answer(const std::string& path,
   }
   for (const std::string& fault : faults)
     answer.text += (validate ? "  " : "note: ") + fault + "\n";
-  for (const std::string& drop : drops) answer.text += "note: " + drop + "\n";
+  for (const std::string& remark : remarks) answer.text += "note: " + remark + "\n";
 
   std::vector<std::string> notices = faults;
-  notices.insert(notices.end(), drops.begin(), drops.end());
+  notices.insert(notices.end(), remarks.begin(), remarks.end());
   Json object = json_of(path, opened, notices);
   if (validate) object["ok"] = answer.ok;
   answer.json = document_text(object);

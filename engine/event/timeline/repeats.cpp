@@ -58,8 +58,7 @@ RepeatFigures repeat_figures(const Timeline& timeline, const RunRecord& run) {
     step_ms.push_back(static_cast<double>(one->decode_compute()) * 1e-6 /
                       static_cast<double>(one->totals.n_steps));
     tokens_per_step.push_back(one->tokens_per_step());
-    const auto ratio = timeline.speedup(*one);
-    if (ratio && timeline.why_other_load(*one).empty()) speedup.push_back(*ratio);
+    if (const auto ratio = timeline.speedup(*one)) speedup.push_back(*ratio);
   }
   figures.tokens_per_second = spread_of(std::move(tokens_per_second));
   figures.step_ms = spread_of(std::move(step_ms));

@@ -48,6 +48,21 @@ double processor_share(const Timeline& timeline, const RunRecord& run) {
   return all >= kLeastNs ? busy / all : -1;
 }
 
+/// Why a run must not be compared with its baseline: the two got different shares of the processor.
+/// Empty if it may be.
+std::string other_load(const Timeline& timeline, const RunRecord& run, const RunRecord& baseline) {
+  constexpr double kLeastRatio = 0.75;
+  // Lanes of one race alternate.
+  const bool same_race = run.started.race != 0 && run.started.race == baseline.started.race;
+  if (&baseline == &run || same_race) return "";
+  const double own = processor_share(timeline, run), of = processor_share(timeline, baseline);
+  if (own < 0 || of < 0 || std::min(own, of) >= kLeastRatio * std::max(own, of)) return "";
+  return fmt::format(
+      "Run {} used {:.0f} % of the processor, this run {:.0f} %: the machine may have been loaded "
+      "differently. Run plain decoding again.",
+      baseline.id(), 100 * of, 100 * own);
+}
+
 double ratio(double over, double under) {
   return under > 0 ? over / under : 0;
 }
@@ -264,22 +279,14 @@ std::optional<double> Timeline::speedup(const RunRecord& run) const {
   if (!ran_through(run) || run.decode_compute() <= 0 || !run.queueing.empty()) return std::nullopt;
   const RunRecord* baseline = baseline_of(run);
   if (!baseline || baseline->decode_compute() <= 0) return std::nullopt;
+  if (!other_load(*this, run, *baseline).empty()) return std::nullopt;
   return static_cast<double>(baseline->decode_compute()) /
          static_cast<double>(run.decode_compute());
 }
 
 std::string Timeline::why_other_load(const RunRecord& run) const {
-  constexpr double kLeastRatio = 0.75;
   const RunRecord* baseline = baseline_of(run);
-  if (!baseline || baseline == &run) return "";
-  // Lanes of one race alternate.
-  if (run.started.race != 0 && run.started.race == baseline->started.race) return "";
-  const double own = processor_share(*this, run), of = processor_share(*this, *baseline);
-  if (own < 0 || of < 0 || std::min(own, of) >= kLeastRatio * std::max(own, of)) return "";
-  return fmt::format(
-      "Run {} used {:.0f} % of the processor, this run {:.0f} %: the machine may have been loaded "
-      "differently. Run plain decoding again.",
-      baseline->id(), 100 * of, 100 * own);
+  return baseline ? other_load(*this, run, *baseline) : "";
 }
 
 }  // namespace engine

@@ -117,6 +117,8 @@ struct SearchRecord {
 
 /// Default payload budget in bytes: a window with a million events stays within 150 MB.
 inline constexpr std::size_t kPayloadBudget = std::size_t{16} << 20;
+/// Stands in place of a speed-up for which Timeline::why_other_load() has a reason.
+inline constexpr const char* kOtherLoad = "baseline under other load";
 
 /// True for a sample of a GPU; false for a CPU or the emulated device.
 bool of_gpu(const Sampled& sample);
@@ -192,12 +194,12 @@ class Timeline {
   /// tokens belongs to the token that completes it; one split between prompt and output belongs to
   /// the output; an incomplete one at the end of the run to the last token.
   std::string generated_text(const RunRecord& run, std::size_t first, std::size_t n) const;
-  /// Own decode compute of the baseline / that of the run. nullopt without a baseline, and for a
-  /// run that took turns with other sequences, because its own compute contains neither its waits
-  /// nor the work of the others during them. An AR run gives 1.
+  /// Own decode compute of the baseline / that of the run. nullopt without a baseline, if
+  /// why_other_load() has a reason, and for a run that took turns with other sequences, because its
+  /// own compute contains neither its waits nor the work of the others during them. An AR run gives 1.
   std::optional<double> speedup(const RunRecord& run) const;
-  /// Why speedup() must not be shown: this program got another share of the processor during the run
-  /// than during its baseline. Empty if it may be shown. Lanes of one race share the load.
+  /// Says if this program got another share of the processor during the run than during its
+  /// baseline, so that the two cannot be compared. Empty if they can. Lanes of one race share the load.
   std::string why_other_load(const RunRecord& run) const;
   /// A finished AR run with the same model, scale, prompt, sampling and limits: preferably one of
   /// the same race, otherwise the latest. nullptr if there is none.

@@ -111,13 +111,15 @@ Json repeats_of_all(const Timeline& timeline) {
   for (const RunRecord& run : timeline.runs()) {
     if (run.started.place.n_repeats == 1 || repeats_of(timeline, run).front() != &run) continue;
     const RepeatFigures repeated = repeat_figures(timeline, run);
+    const RunFigures figures = figures_of(timeline, run);
     lanes.push_back({{"name", printable(run.started.decoder)},
-                     {"model", figures_of(timeline, run).model},
+                     {"model", figures.model},
                      {"prompt_id", printable(run.started.prompt_id)},
                      {"runs", fmt::format("{} of {}", repeated.n_done, repeated.n_all)},
                      {"tokens_per_step", spread_text(repeated.tokens_per_step, "{:.2f}")},
                      {"tokens_per_second", spread_text(repeated.tokens_per_second, "{:.1f}")},
-                     {"speedup", spread_text(repeated.speedup, "{:.2f}x")}});
+                     {"speedup", repeated.speedup.n > 0 ? spread_text(repeated.speedup, "{:.2f}x")
+                                                        : figures.speedup}});
   }
   return lanes;
 }

@@ -56,7 +56,7 @@ std::string row_of(const Timeline& timeline, const RunRecord& run, std::size_t l
     const RepeatFigures repeated = repeat_figures(timeline, run);
     f.tokens_per_second = spread_text(repeated.tokens_per_second, "{:.1f}");
     f.tokens_per_step = spread_text(repeated.tokens_per_step, "{:.2f}");
-    f.speedup = spread_text(repeated.speedup, "{:.2f}x");
+    if (repeated.speedup.n > 0) f.speedup = spread_text(repeated.speedup, "{:.2f}x");
     n_runs = fmt::format("{} of {}", repeated.n_done, repeated.n_all);
   }
   return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",

@@ -20,6 +20,7 @@ std::string figure(bool is_defined, double value, const char* format) {
 RunFigures figures_of(const Timeline& timeline, const RunRecord& run) {
   const ModelLoaded* model = timeline.model(run.started.model);
   const std::optional<double> speedup = timeline.speedup(run);
+  const bool other_load = !speedup && !timeline.why_other_load(run).empty();
   return {.model = model ? printable(fmt::format("{} {}, {} on {}", model->name, model->dtype,
                                                  model->scale, model->device))
                          : "",
@@ -28,7 +29,8 @@ RunFigures figures_of(const Timeline& timeline, const RunRecord& run) {
                                 : "not finished",
           .tokens_per_step = figure(run.totals.n_steps > 0, run.tokens_per_step(), "{:.2f}"),
           .tokens_per_second = figure(run.totals.compute > 0, run.tokens_per_second(), "{:.1f}"),
-          .speedup = figure(speedup.has_value(), speedup.value_or(0), "{:.2f}x"),
+          .speedup =
+              other_load ? kOtherLoad : figure(speedup.has_value(), speedup.value_or(0), "{:.2f}x"),
           .accepted = figure(run.n_proposed() > 0, 100 * run.acceptance_rate(), "{:.0f} %"),
           .identical = !run.agreement                         ? "-"
                        : run.agreement->first_difference >= 0 ? "no"

@@ -14,7 +14,7 @@ struct RunFigures {
   std::string end;                // the reason why the run ended, "failed" or "not finished"
   std::string tokens_per_step;    // "1.62"
   std::string tokens_per_second;  // "214.3"
-  std::string speedup;            // "1.41x"
+  std::string speedup;            // "1.41x", or kOtherLoad
   std::string accepted;           // share of the proposals, "64 %"
   std::string identical;          // to plain decoding: "yes" or "no"
 };

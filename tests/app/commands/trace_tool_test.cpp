@@ -185,6 +185,28 @@ TEST(Describe, a_checked_run_names_its_plain_run) {
       HasSubstr("Speedup: -, the plain run that it was compared with is not in this recording."));
 }
 
+TEST(TraceTool, baseline_under_other_load_gives_a_reason_and_no_speedup) {
+  const Folder folder;
+  const std::string reason =
+      "baseline under other load. Run 1 used 90 % of the processor, this run 45 %";
+  for (const bool is_refused : {false, true}) {
+    const std::vector<Event> events = test::one_after_the_other(is_refused ? 0.5 : 1);
+    Timeline timeline;
+    for (const Event& event : events) timeline.apply(event);
+    ASSERT_EQ(timeline.n_inconsistent(), 0);
+    EXPECT_THAT(lines_of(lanes_csv(timeline))[2],
+                HasSubstr(is_refused ? ",0.334,,,length," : ",0.334,1,,length,"));
+    const std::string text = describe(timeline);
+    EXPECT_EQ(text.find("Speedup: -, " + reason) != std::string::npos, is_refused) << text;
+    const app::TraceAnswer answer = app::trace_info(record(folder, events));
+    const auto json = nlohmann::json::parse(answer.json);
+    EXPECT_EQ(json["runs"][1]["speedup"].is_null(), is_refused);
+    EXPECT_EQ(json["notices"].size(), is_refused ? 1U : 0U);
+    const std::string note = "note: run 2: no speedup, " + reason;
+    EXPECT_EQ(answer.text.find(note) != std::string::npos, is_refused) << answer.text;
+  }
+}
+
 TEST(TraceTool, info_prints_counts_runs_and_duration) {
   const Folder folder;
   const app::TraceAnswer answer = app::trace_info(record(folder, test::small_stream()));

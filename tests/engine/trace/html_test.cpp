@@ -290,6 +290,16 @@ TEST(MarkdownReport, has_a_row_for_every_lane_and_escapes_text) {
   EXPECT_THAT(report, Not(HasSubstr("## Run")));
 }
 
+TEST(MarkdownReport, baseline_under_other_load_gives_no_speedup_as_on_the_page) {
+  for (const bool is_refused : {false, true}) {
+    const Timeline timeline = timeline_of(test::one_after_the_other(is_refused ? 0.5 : 1));
+    const std::string expected = is_refused ? kOtherLoad : "1.00x";
+    EXPECT_EQ(data_of(html_page(timeline).text).at("runs")[1].at("speedup"), expected);
+    EXPECT_EQ(markdown_report(timeline).find(kOtherLoad) != std::string::npos, is_refused);
+    EXPECT_THAT(markdown_report(timeline), HasSubstr("| " + expected + " |"));
+  }
+}
+
 // Three repeats of a race of two lanes, whose steps take one, three and two times as long.
 Timeline repeated_race() {
   std::vector<Event> events{test::model_loaded()};

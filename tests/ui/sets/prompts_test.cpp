@@ -10,6 +10,7 @@
 
 #include "engine/event/timeline/timeline.h"
 #include "tests/support/files.h"
+#include "tests/support/streams.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/inks.h"
 #include "tests/ui/support/replay.h"
@@ -115,6 +116,26 @@ TEST(PromptResults, a_set_gives_a_row_for_each_prompt_and_lane) {
   EXPECT_EQ(speedups.size(), 12u);
   EXPECT_EQ(prompt_results(timeline, 1, speedups)[3].speedup, rows[3].speedup);
   EXPECT_TRUE(prompt_results(timeline, 2, speedups).empty());
+}
+
+TEST(PromptResults, baseline_under_other_load_gives_no_speedup) {
+  for (const bool is_refused : {false, true}) {
+    Timeline timeline;
+    for (Event event : test::one_after_the_other(is_refused ? 0.5 : 1)) {
+      if (auto* started = std::get_if<RunStarted>(&event)) {
+        started->lane = static_cast<int>(started->run) - 1;
+        started->place = {.set = 1, .n_prompts = 2, .task = "kb"};
+      }
+      timeline.apply(event);
+    }
+    Speedups speedups;
+    const auto rows = prompt_results(timeline, 1, speedups);
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(speedup_words(rows[0]), "1.00x") << "AR against itself";
+    EXPECT_EQ(speedup_words(rows[1]), is_refused ? kOtherLoad : "1.00x");
+    EXPECT_EQ(speedup_words(task_results(rows)[1]), is_refused ? kOtherLoad : "1.00x");
+    EXPECT_EQ(rows[1].why_no_speedup.starts_with("Run 1 used 90 % of the processor"), is_refused);
+  }
 }
 
 TEST(Prompts, repeats_alone_have_no_such_panel) {

@@ -72,10 +72,6 @@ PromptsView& view_of(Context& context) {
   return view;
 }
 
-std::string factor(const std::optional<double>& value, const char* format) {
-  return value ? fmt::format(fmt::runtime(format), *value) : "-";
-}
-
 std::string lane_words(int lane, const std::string& decoder) {
   return fmt::format("{} {}", static_cast<char>('A' + lane % 26), short_name(decoder));
 }
@@ -122,8 +118,9 @@ void next_cell(const std::string& text, Rgb rgb) {
 
 template <class Row>
 void figure_cells(const Row& row) {
-  next_cell(factor(row.speedup, "{:.2f}x"), theme().bright);
-  next_cell(factor(row.tokens_per_step(), "{:.2f}"), theme().text);
+  next_cell(speedup_words(row), row.speedup ? theme().bright : theme().dim);
+  const auto per_step = row.tokens_per_step();
+  next_cell(per_step ? fmt::format("{:.2f}", *per_step) : "-", theme().text);
   next_cell(row.acceptance() ? percent(*row.acceptance()) : "-", theme().text);
 }
 
@@ -137,7 +134,8 @@ void prompt_row(Context& context, const PromptResult& row, int index) {
     show_race(context, row);
   if (ImGui::IsItemHovered()) {
     const engine::RunRecord* run = context.timeline.run(row.run);
-    tooltip("Click: show this race." + (run ? "\n" + run->started.prompt : ""));
+    tooltip("Click: show this race." + (run ? "\n" + run->started.prompt : "") +
+            (row.speedup || row.why_no_speedup.empty() ? "" : "\n" + row.why_no_speedup));
   }
   ImGui::PopID();
   next_cell(row.task.empty() ? "-" : row.task, theme().dim);

@@ -46,6 +46,7 @@ struct TaskSum {
     result.accepted += row.accepted, result.proposed += row.proposed;
     result.n_compared += row.is_compared;
     result.n_identical += row.is_compared && row.first_difference < 0;
+    if (!row.speedup && !row.why_no_speedup.empty()) result.why_no_speedup = row.why_no_speedup;
     if (row.speedup && *row.speedup > 0) log_speedup += std::log(*row.speedup), ++n_speedups;
   }
   TaskResult take() {
@@ -54,12 +55,19 @@ struct TaskSum {
   }
 };
 
+template <class Row>
+std::string words_of_speedup(const Row& row) {
+  if (row.speedup) return fmt::format("{:.2f}x", *row.speedup);
+  return row.why_no_speedup.empty() ? "-" : engine::kOtherLoad;
+}
+
 // The race of a run is complete if the run was compared with its baseline.
-std::optional<double> speedup_of(const engine::Timeline& timeline,
-                                 const engine::RunRecord& run,
-                                 Speedups& known) {
+KnownSpeedup speedup_of(const engine::Timeline& timeline,
+                        const engine::RunRecord& run,
+                        Speedups& known) {
   if (const auto found = known.find(run.id()); found != known.end()) return found->second;
-  const std::optional<double> speedup = timeline.speedup(run);
+  KnownSpeedup speedup{timeline.speedup(run), ""};
+  if (!speedup.value) speedup.why_no = timeline.why_other_load(run);
   if (run.agreement || run.started.decoder == "ar") known[run.id()] = speedup;
   return speedup;
 }
@@ -141,8 +149,9 @@ std::vector<PromptResult> prompt_results(const engine::Timeline& timeline,
     }
     if (!run.finished || run.failed || run.was_stopped()) continue;
     add(rows[at->second], run);
-    if (const auto speedup = speedup_of(timeline, run, known))
-      speedups[at->second].push_back(*speedup);
+    const KnownSpeedup speedup = speedup_of(timeline, run, known);
+    if (speedup.value) speedups[at->second].push_back(*speedup.value);
+    if (!speedup.why_no.empty()) rows[at->second].why_no_speedup = speedup.why_no;
   }
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (!speedups[i].empty()) rows[i].speedup = engine::spread_of(std::move(speedups[i])).median;
@@ -208,6 +217,14 @@ std::vector<ScatterLane> scatter_of(const std::vector<PromptResult>& prompts) {
   std::vector<ScatterLane> list;
   for (auto& [number, lane] : lanes) list.push_back(std::move(lane));
   return list;
+}
+
+std::string speedup_words(const PromptResult& row) {
+  return words_of_speedup(row);
+}
+
+std::string speedup_words(const TaskResult& row) {
+  return words_of_speedup(row);
 }
 
 std::string difference_words(const PromptResult& row) {

@@ -23,6 +23,7 @@ struct PromptResult {
   int prompt = 0, lane = 0;
   std::string prompt_id, task, decoder;
   std::optional<double> speedup;  // median over the repeats
+  std::string why_no_speedup;     // Timeline::why_other_load() of a repeat without a speed-up
   std::int64_t tokens = 0, steps = 0, accepted = 0, proposed = 0;
   bool is_compared = false;
   int first_difference = -1;  // index of the first token that differs from plain decoding; -1: none
@@ -36,6 +37,7 @@ struct TaskResult {
   std::string task, decoder;  // an empty task: of prompts without one
   int lane = 0, n_prompts = 0;
   std::optional<double> speedup;  // geometric mean over the prompts that have one
+  std::string why_no_speedup;     // of a prompt without one
   std::int64_t tokens = 0, steps = 0, accepted = 0, proposed = 0;
   int n_identical = 0, n_compared = 0;
 
@@ -46,8 +48,13 @@ struct TaskResult {
 /// Returns the number of the set whose prompts the window lists: that of the race shown, else the newest one with several prompts; 0: none.
 std::uint32_t listed_set(const engine::Timeline& timeline, std::uint32_t shown_race);
 
+/// The speed-up of a run, or why it has none under another load.
+struct KnownSpeedup {
+  std::optional<double> value;
+  std::string why_no;
+};
 /// The speed-ups of runs whose race is complete: finding a run's baseline takes time with many runs.
-using Speedups = std::map<engine::RunId, std::optional<double>>;
+using Speedups = std::map<engine::RunId, KnownSpeedup>;
 /// Computes the results of a set, by prompt and lane.
 /// @param speedups  speed-ups that were computed before; extended
 std::vector<PromptResult> prompt_results(const engine::Timeline& timeline,
@@ -81,6 +88,9 @@ struct ScatterLane {
 /// Returns the lanes that have points.
 std::vector<ScatterLane> scatter_of(const std::vector<PromptResult>& prompts);
 
+/// Returns "1.41x", why it was refused in a few words, or "-".
+std::string speedup_words(const PromptResult& row);
+std::string speedup_words(const TaskResult& row);
 /// Returns "identical", "differs at 12", or "-" if the run was not compared.
 std::string difference_words(const PromptResult& row);
 /// Returns how many of the compared prompts are identical, "9 of 10"; "-" if no run was compared.

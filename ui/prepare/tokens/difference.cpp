@@ -31,7 +31,7 @@ std::vector<Against> baselines_of(const engine::Timeline& timeline, const Runs& 
   std::vector<Against> found;
   const engine::RunRecord* alone = nullptr;
   for (const engine::RunRecord* run : runs) {
-    if (!timeline.speedup(*run) || !timeline.why_other_load(*run).empty()) continue;
+    if (!timeline.speedup(*run)) continue;
     const engine::RunRecord* baseline = timeline.baseline_of(*run);
     if (baseline == run) {
       if (!alone) alone = run;
