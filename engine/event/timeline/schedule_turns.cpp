@@ -31,13 +31,12 @@ void add_step(ScheduleTurn& turn, const StepHead& step) {
 }
 
 /// Marks the turn of a run in which the draft model read the prompt. Older recordings do not report it;
-/// there it was the first turn.
+/// there it was the first turn, if the run drafts. A run that goes on now reports it before it drafts.
 void mark_reading(const RunRecord& run, std::span<ScheduleTurn> turns) {
   const auto read = std::ranges::find(run.phases, "draft prefill", &Phase::name);
   if (read == run.phases.end()) {
-    const bool drafts =
+    turns.front().reads_prompt =
         std::ranges::any_of(turns, [](const ScheduleTurn& turn) { return turn.n_proposed > 0; });
-    turns.front().reads_prompt = drafts || turns.front().forwarded < 0;
     return;
   }
   for (ScheduleTurn& turn : turns)

@@ -120,6 +120,19 @@ TEST(TraceSchedule, the_draft_that_reads_the_prompt_is_marked) {
   Timeline timeline;
   for (const Event& event : events) timeline.apply(event);
   EXPECT_THAT(marked(timeline), ElementsAre(HasSubstr("\"step\":1")));
+  // A run whose first step drafts nothing and is not yet verified.
+  Timeline live;
+  std::vector<Event> first;
+  add_run(first, 1, 0, {{1, 1, 5, 5, 15}});
+  for (Event& event : first) {
+    if (std::holds_alternative<Verified>(event)) break;
+    if (auto* begun = std::get_if<StepBegun>(&event)) begun->n_rows = 1;
+    if (auto* drafted = std::get_if<Drafted>(&event))
+      drafted->tree = {.token = {1}, .parent = {-1}, .tag = {{}}};
+    live.apply(event);
+  }
+  ASSERT_EQ(schedule_of(live.runs()).turns.size(), 1u);
+  EXPECT_THAT(marked(live), testing::IsEmpty());
 }
 
 TEST(TraceSchedule, a_forward_of_two_branches_is_one_slice) {
