@@ -125,24 +125,6 @@ std::string bytes_of(const std::string& path) {
 
 }  // namespace
 
-const char* name_of(Drop drop) {
-  switch (drop) {
-    case Drop::None:
-      return "kept";
-    case Drop::Wrong:
-      return "wrong";
-    case Drop::TokenRun:
-      return "a token over and over";
-    case Drop::SentenceRun:
-      return "a sentence over and over";
-    case Drop::TooLong:
-      return "too long";
-    case Drop::Evaluation:
-      return "overlaps an evaluation question";
-  }
-  return "?";
-}
-
 CollectCounts counts_of(const std::vector<CollectedText>& texts) {
   CollectCounts c;
   for (const CollectedText& text : texts) {

@@ -16,8 +16,6 @@ namespace engine {
 
 /// Reason why a trajectory is not used for training.
 enum class Drop : std::uint8_t { None, Wrong, TokenRun, SentenceRun, TooLong, Evaluation };
-/// The reason in words, as written to files.
-const char* name_of(Drop drop);
 
 /// The trajectory of a prompt, or the reason why it was dropped.
 struct CollectedText {
