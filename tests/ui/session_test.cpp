@@ -54,5 +54,17 @@ TEST(Session, other_weights_are_reported_in_the_log) {
   EXPECT_TRUE(session.shown().timeline.notices().empty());
 }
 
+TEST(Session, limit_of_details_applies_to_every_document) {
+  const engine::test::Folder folder;
+  Session session;
+  session.limit_payload(1000);
+  EXPECT_EQ(session.live().timeline.payload_budget(), 1000u);
+  session.open(recorded(folder, model("demo", "")));
+  EXPECT_EQ(session.shown().timeline.payload_budget(), 1000u);
+  session.limit_payload(2000);
+  EXPECT_EQ(session.shown().timeline.payload_budget(), 2000u);
+  EXPECT_EQ(session.live().timeline.payload_budget(), 2000u);
+}
+
 }  // namespace
 }  // namespace ui

@@ -1,11 +1,17 @@
+#include <unistd.h>
+
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
+#include "engine/event/timeline/timeline.h"
+#include "tests/support/in_environment.h"
 #include "tests/ui/support/streams.h"
 #include "ui/files/settings.h"
 #include "ui/files/setup_form.h"
+#include "ui/prepare/playhead.h"
 
 namespace {
 
@@ -67,6 +73,40 @@ TEST(Settings, unknown_keys_are_ignored_and_missing_ones_default) {
 TEST(Settings, unwritable_folder_is_reported) {
   EXPECT_NE(ui::save_settings({}, "/proc/nowhere"), "");
   EXPECT_EQ(ui::save_settings({}, ""), "");
+}
+
+TEST(Settings, details_of_steps_get_a_quarter_of_the_memory_by_default) {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+  ui::Settings s;
+  EXPECT_EQ(ui::payload_limit(s, 16 * kGiB), 4u << 30);
+  EXPECT_EQ(ui::payload_limit(s, 0), engine::kPayloadBudget) << "unknown";
+  EXPECT_EQ(ui::payload_limit(s, 1), engine::kPayloadBudget) << "the least";
+  s.payload_mb = 64;
+  EXPECT_EQ(ui::payload_limit(s, 16 * kGiB), 64u << 20);
+}
+
+TEST(Settings, motion_follows_the_desktop_by_default) {
+  const fs::path folder = fresh_folder("desktop");
+  const InEnvironment config("XDG_CONFIG_HOME", folder.string());
+  const auto set = [&](const char* version, const char* text) {
+    fs::create_directories(folder / version);
+    std::ofstream(folder / version / "settings.ini") << text;
+  };
+  EXPECT_TRUE(ui::desktop_animates()) << "no setting";
+  set("gtk-3.0", "[Settings]\ngtk-enable-animations=0\n");
+  EXPECT_FALSE(ui::desktop_animates());
+  set("gtk-4.0", "[Settings]\ngtk-font-name=Sans 10\n");
+  EXPECT_FALSE(ui::desktop_animates()) << "GTK 4 has no such setting";
+  set("gtk-4.0", "[Settings]\ngtk-enable-animations = true\n");
+  EXPECT_TRUE(ui::desktop_animates()) << "the setting of GTK 4 comes first";
+  set("gtk-4.0", "[Settings]\ngtk-enable-animations = false\n");
+  EXPECT_FALSE(ui::desktop_animates());
+  using enum ui::Motion;
+  EXPECT_EQ(ui::Settings().motion, System);
+  EXPECT_EQ(ui::shown_motion(System, true), Full);
+  EXPECT_EQ(ui::shown_motion(System, false), None);
+  EXPECT_EQ(ui::shown_motion(Full, false), Full);
+  fs::remove_all(folder);
 }
 
 TEST(SetupForm, disabled_run_has_a_reason) {

@@ -146,6 +146,20 @@ TEST(Machine, has_one_line_per_thread) {
   EXPECT_THAT(said, HasSubstr("thread 2 99 %"));
 }
 
+TEST(Machine, shows_how_much_of_the_memory_limit_is_used) {
+  DrawnWindow window;
+  window.catalog.memory_bytes = std::int64_t{16} << 30;
+  window.shell.show(ui::Screen::Live);
+  const engine::Sampled sample{
+      .t = 5'000'000'000, .period = 100'000'000, .device = "cpu", .busy_percent = 60};
+  window.shell.take(streams::one_run("jacobi", 24));
+  window.shell.take({sample});
+  EXPECT_THAT(window.said(), HasSubstr(" of 4096 MB"));
+  window.shell.settings().payload_mb = 64;
+  window.shell.take({sample});
+  EXPECT_THAT(window.said(), HasSubstr(" of 64 MB"));
+}
+
 TEST(Machine, shows_gpu_samples_or_one_line_without_driver) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);

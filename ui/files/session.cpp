@@ -39,6 +39,20 @@ bool compare_weights(Document& opened, const engine::ModelLoaded& live) {
 
 }  // namespace
 
+void Session::limit_payload(std::size_t bytes) {
+  payload_limit_ = bytes;
+  live_.timeline.set_payload_budget(bytes);
+  if (opened_) opened_->timeline.set_payload_budget(bytes);
+}
+
+// Returns an empty document for a recording.
+std::unique_ptr<Document> Session::begun(const std::string& path) const {
+  auto document = std::make_unique<Document>();
+  document->source = path;
+  document->timeline.set_payload_budget(payload_limit_);
+  return document;
+}
+
 void Session::take(std::vector<engine::Event> events) {
   for (const engine::Event& event : events) {
     const auto* model = std::get_if<engine::ModelLoaded>(&event);
@@ -48,16 +62,14 @@ void Session::take(std::vector<engine::Event> events) {
 }
 
 void Session::open(const std::string& path) {
-  auto document = std::make_unique<Document>();
-  document->source = path;
+  auto document = begun(path);
   const engine::RecordingReport report = engine::load_recording(path, document->timeline);
   opened_ = std::move(document);
   finish(report);
 }
 
 void Session::begin(const std::string& path) {
-  opened_ = std::make_unique<Document>();
-  opened_->source = path;
+  opened_ = begun(path);
 }
 
 void Session::grow(const std::vector<engine::Event>& events) {

@@ -1,6 +1,7 @@
 // The document shown: the events of the live session, or an opened recording instead.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct Document {
 /// The live session and the opened recording.
 class Session {
  public:
+  /// Limits the details of steps (payload) that each document keeps, bytes.
+  void limit_payload(std::size_t bytes);
   /// Takes new events of the live engine.
   void take(std::vector<engine::Event> events);
   /// Returns the document shown.
@@ -54,6 +57,9 @@ class Session {
   std::unique_ptr<Saving> save(const std::string& path) const;
 
  private:
+  std::unique_ptr<Document> begun(const std::string& path) const;
+
+  std::size_t payload_limit_ = engine::kPayloadBudget;
   Document live_;
   std::unique_ptr<Document> opened_;
 };

@@ -11,6 +11,7 @@
 
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
+#include "engine/event/timeline/timeline.h"
 #include "ui/widgets/font_file.h"
 
 namespace ui {
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t kMostRecents = 10;
 
 // The words of choices in settings.txt, in the order of their enumerations.
-constexpr std::array<std::string_view, 3> kMotions{"full", "reduced", "none"};
+constexpr std::array<std::string_view, 4> kMotions{"system", "full", "reduced", "none"};
 constexpr std::array<std::string_view, 2> kUnits{"short", "full"};
 
 bool take(Settings& s, const std::string& key, const std::string& value) {
@@ -46,7 +47,7 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
   if (key == "units") return word_of(kUnits, s.units);
   if (key == "scale_percent") return whole(s.scale_percent, 50, 300);
   if (key == "frames_per_second") return whole(s.frames_per_second, 10, 240);
-  if (key == "payload_mb") return whole(s.payload_mb, 1, 4096);
+  if (key == "payload_mb") return whole(s.payload_mb, 0, 4096);
   constexpr std::string_view kKey = "key.";
   if (key.starts_with(kKey)) {
     const auto chord = chord_of(value);
@@ -80,10 +81,9 @@ std::string trimmed(const std::string& text) {
   return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
 
-// Returns the text of settings.txt; empty if there is none.
-std::string saved_text(const std::filesystem::path& folder) {
-  if (folder.empty()) return "";
-  std::ifstream in(folder / "settings.txt", std::ios::binary);
+// Returns the text of a file, at most 64 KiB; empty if it cannot be read.
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
   if (!in) return "";
   std::string text(64 * 1024, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -91,14 +91,43 @@ std::string saved_text(const std::filesystem::path& folder) {
   return text;
 }
 
+// Returns the text of settings.txt; empty if there is none.
+std::string saved_text(const std::filesystem::path& folder) {
+  return folder.empty() ? "" : text_of(folder / "settings.txt");
+}
+
+// Returns the folder for settings of all programs; empty if the environment names none.
+std::filesystem::path config_folder() {
+  if (const char* xdg = std::getenv("XDG_CONFIG_HOME"); xdg && *xdg) return xdg;
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".config";
+  return {};
+}
+
 }  // namespace
 
 std::filesystem::path settings_folder() {
-  if (const char* xdg = std::getenv("XDG_CONFIG_HOME"); xdg && *xdg)
-    return std::filesystem::path(xdg) / "decoscope";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return std::filesystem::path(home) / ".config" / "decoscope";
-  return {};
+  const std::filesystem::path folder = config_folder();
+  return folder.empty() ? folder : folder / "decoscope";
+}
+
+std::size_t payload_limit(const Settings& settings, std::int64_t machine_bytes) {
+  if (settings.payload_mb > 0) return static_cast<std::size_t>(settings.payload_mb) << 20;
+  return std::max(engine::kPayloadBudget, static_cast<std::size_t>(machine_bytes) / 4);
+}
+
+bool desktop_animates() {
+  for (const char* version : {"gtk-4.0", "gtk-3.0"}) {
+    std::istringstream in(text_of(config_folder() / version / "settings.ini"));
+    std::string line;
+    while (std::getline(in, line)) {
+      const auto equals = line.find('=');
+      if (trimmed(line.substr(0, equals)) != "gtk-enable-animations") continue;
+      const std::string value = equals == std::string::npos ? "" : trimmed(line.substr(equals + 1));
+      return value != "0" && value != "false";
+    }
+  }
+  return true;
 }
 
 void choose(Settings& settings, const Settings& from) {

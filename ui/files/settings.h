@@ -1,6 +1,8 @@
 // The settings of the window, in one folder: settings.txt (lines "key = value") and layout.ini.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -18,13 +20,14 @@ struct Settings {
   ThemeName theme = ThemeName::Dark;
   int scale_percent = 100;     // scale of the window, 50 to 300
   int frames_per_second = 60;  // the most that are drawn, 10 to 240
-  int payload_mb =
-      16;  // memory for probabilities, block states and n-grams of the session, 1 to 4096
+  // Memory for probabilities, block states and n-grams of the session, 1 to 4096 MiB; 0: a quarter
+  // of the machine's.
+  int payload_mb = 0;
   std::string save_folder;  // the folder suggested for files; empty: the user's documents
   std::string screen;       // the last screen shown; empty: none yet
   bool marks = true;        // show the marks of token cells
   bool flowing_text = false;
-  Motion motion{};        // Full
+  Motion motion{};        // System
   UnitStyle units{};      // Short
   std::string text_font;  // path of a .ttf or .otf file; empty: the program's own font
   std::string layout;     // word of the layout preset; empty: the default layout
@@ -48,6 +51,13 @@ std::string saved_text_font(const std::filesystem::path& folder);
 /// Writes the settings through a temporary file and a rename; nothing for an empty folder path.
 /// @return empty, or why the file could not be written
 std::string save_settings(const Settings& settings, const std::filesystem::path& folder);
+
+/// Returns the memory that details of steps may take, bytes.
+/// @param machine_bytes  memory of the machine; 0: unknown
+std::size_t payload_limit(const Settings& settings, std::int64_t machine_bytes);
+/// Returns false if the desktop's settings turn animations off: `gtk-enable-animations` in
+/// gtk-4.0/settings.ini, else in gtk-3.0/settings.ini, of $XDG_CONFIG_HOME, else of $HOME/.config.
+bool desktop_animates();
 
 /// Returns the settings that the user chooses (theme, sizes, font, motion, units, layout, limits, keys, marks, folder), without
 /// what the window remembers by itself.

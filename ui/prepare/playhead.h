@@ -10,6 +10,7 @@ namespace ui {
 
 /// A setting: how smoothly the view moves while it plays or a key is held. Everything else changes at once.
 enum class Motion {
+  System,   ///< as the desktop's setting says: full or none
   Full,     ///< a move in every frame
   Reduced,  ///< ten moves a second, and tabs do not glide
   None,     ///< two jumps a second, and tabs do not glide
@@ -17,7 +18,12 @@ enum class Motion {
 
 /// Returns the time between two moves, s; 0: one in every frame.
 constexpr double seconds_between_moves(Motion motion) {
-  return motion == Motion::Full ? 0 : motion == Motion::Reduced ? 0.1 : 0.5;
+  return motion == Motion::None ? 0.5 : motion == Motion::Reduced ? 0.1 : 0;
+}
+/// Returns the motion that a setting means on this desktop.
+constexpr Motion shown_motion(Motion setting, bool desktop_animates) {
+  if (setting != Motion::System) return setting;
+  return desktop_animates ? Motion::Full : Motion::None;
 }
 
 /// Collects the time of frames and releases it in jumps.

@@ -11,6 +11,7 @@
 #include "ui/prepare/figure.h"
 #include "ui/settings/layout_presets.h"
 #include "ui/settings/recorded_layout.h"
+#include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/font_file.h"
@@ -69,6 +70,7 @@ void Shell::draw_settings() {
     const std::string saved =
         folder_.empty() ? std::string("Changes are not saved in this window.")
                         : "Changes are saved in " + (folder_ / "settings.txt").string() + ".";
+    if (overlay_begins_) desktop_animates_ = desktop_animates();
     if (overlay_begins_) font_typed_.reset(), font_refused_ = why_not_font(settings_.text_font);
     const std::string font = font_words();
     draw_setting_rows(ImGui::GetFrameHeightWithSpacing() + height_of(saved) +
@@ -151,11 +153,12 @@ void Shell::appearance_rows() {
   if (!ImGui::IsItemActive() && pending_scale_) scale(*std::exchange(pending_scale_, std::nullopt));
   font_row();
   row("Motion");
-  static constexpr std::array kMotions{"full", "reduced: ten moves a second",
-                                       "none: two jumps a second"};
-  choice("##motion", kMotions, settings_.motion);
+  const std::array motions{desktop_animates_ ? "as the desktop: full" : "as the desktop: none",
+                           "full", "reduced: ten moves a second", "none: two jumps a second"};
+  choice("##motion", motions, settings_.motion);
   explained(
-      "Applies to the playing view, to held keys (W, S, A, D) and to tabs. Everything else changes "
+      "The desktop's setting is gtk-enable-animations. Applies to the playing view, to held keys "
+      "(W, S, A, D) and to tabs. Everything else changes "
       "at once.");
   row("Durations");
   static constexpr std::array kUnits{"short: 5.81 ms", "full: 5,812,345 ns"};
@@ -180,11 +183,14 @@ void Shell::limit_rows() {
   slider("##fps", settings_.frames_per_second, 10, 240, "%d");
   explained("Fewer leave more processor time to the engine.");
   row("Memory for details of steps");
-  slider("##payload", settings_.payload_mb, 1, 4096, "%d MB", ImGuiSliderFlags_Logarithmic);
+  const std::string automatic =
+      fmt::format("automatic: {} MB", payload_limit({}, catalog_.memory_bytes) >> 20);
+  slider("##payload", settings_.payload_mb, 0, 4096,
+         settings_.payload_mb > 0 ? "%d MB" : automatic.c_str(), ImGuiSliderFlags_Logarithmic);
   explained(
       "Probabilities, states of blocks and n-grams of the session. When it is full, the oldest "
-      "steps lose them; steps, tokens and times "
-      "are always kept.");
+      "steps lose them; steps, tokens and times are always kept. Automatic is a quarter of the "
+      "memory that was available at the start; the panel Machine shows how much is used.");
   row("Folder for files");
   text_line("##save_folder", documents_folder().string().c_str(), settings_.save_folder);
   explained("Suggested for recordings, exports and pictures.");

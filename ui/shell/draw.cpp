@@ -205,7 +205,7 @@ void Shell::draw(double seconds) {
 double Shell::seconds_to_move(double frame_seconds) {
   // Idle time does not advance the view.
   const double seconds = std::min(frame_seconds, kMaxFrameSeconds);
-  const double between = seconds_between_moves(settings_.motion);
+  const double between = seconds_between_moves(shown_motion(settings_.motion, desktop_animates_));
   if (between > 0) stop_gliding_tabs();
   // The first jump follows the key at once.
   if (!drive_.any()) drive_jumps_.make_due(between);

@@ -55,6 +55,7 @@ void Shell::read_on() {
 
 void Shell::take_read(std::vector<engine::Event> events) {
   if (!opening_is_shown_) {
+    limit_payload();
     session_.begin(opening_->path());
     adopt_document();
     opening_is_shown_ = true;

@@ -133,6 +133,11 @@ Context Shell::context() {
   return context;
 }
 
+// Applies the limit of the settings to the documents.
+void Shell::limit_payload() {
+  session_.limit_payload(payload_limit(settings_, catalog_.memory_bytes));
+}
+
 void Shell::take(std::vector<engine::Event> events) {
   for (const engine::Event& event : events)
     if (const auto trouble = autosave_.push(event))
@@ -150,7 +155,7 @@ void Shell::receive(std::vector<engine::Event> events) {
                       std::make_move_iterator(events.end()));
     return;
   }
-  session_.live().timeline.set_payload_budget(static_cast<std::size_t>(settings_.payload_mb) << 20);
+  limit_payload();
   Following ahead = following_;
   const bool starts = std::any_of(events.begin(), events.end(), [&](const engine::Event& e) {
     return ahead.observe(e) == Following::Look::NewRun;

@@ -239,6 +239,7 @@ class Shell {
   Context context();
   void follow_range();
   void receive(std::vector<engine::Event> events);
+  void limit_payload();
   void read_on();
   void take_read(std::vector<engine::Event> events);
   void show_run_with_proposals();
@@ -414,6 +415,7 @@ class Shell {
   engine::CommandQueue& commands_;  // owned by the caller, outlives the shell
   std::filesystem::path folder_;
   Settings settings_;
+  bool desktop_animates_ = desktop_animates();
   std::string settings_kept_;  // the text of the settings as they were saved last
   Autosave autosave_;
   std::vector<UnsavedSession> unsaved_sessions_;

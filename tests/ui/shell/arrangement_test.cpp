@@ -1,5 +1,7 @@
 // The sheet Settings, and undo and redo of settings, notes and layout.
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -12,6 +14,8 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include "tests/support/files.h"
+#include "tests/support/in_environment.h"
 #include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/glyphs.h"
 #include "ui/files/notes.h"
@@ -412,6 +416,9 @@ TEST(SettingsSheet, shows_the_settings_and_restores_defaults) {
   const std::string shown = stage.perform(Action::Settings);
   for (const char* part : {"Settings", "High contrast", "100 %", "60", "64 MB", "Folder for files"})
     EXPECT_THAT(shown, HasSubstr(part));
+  stage.shell.settings().payload_mb = 0;
+  stage.settle();
+  EXPECT_THAT(stage.said(), HasSubstr("automatic: "));
   stage.perform(Action::Deselect);
   EXPECT_THAT(stage.said(), testing::Not(HasSubstr("Folder for files")));
 }
@@ -441,6 +448,17 @@ TEST(Motion, is_reduced_by_the_setting) {
   EXPECT_LE(reduced, 12u);
   stage.shell.settings().motion = Motion::None;
   EXPECT_LE(positions_of_a_second(stage).size(), 4u);
+}
+
+TEST(Motion, follows_the_desktop_by_default) {
+  const engine::test::Folder folder;
+  std::filesystem::create_directory(folder / "gtk-4.0");
+  std::ofstream(folder / "gtk-4.0/settings.ini") << "[Settings]\ngtk-enable-animations=0\n";
+  const InEnvironment config("XDG_CONFIG_HOME", folder / "");
+  Stage stage;
+  EXPECT_LE(positions_of_a_second(stage).size(), 4u);
+  stage.shell.settings().motion = Motion::Full;
+  EXPECT_GE(positions_of_a_second(stage).size(), 59u);
 }
 
 TEST(Motion, held_keys_jump_without_it) {

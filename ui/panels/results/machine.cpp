@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/event/timeline/run_slices.h"
+#include "engine/event/timeline/timeline.h"
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
@@ -138,6 +139,19 @@ void draw_busy(std::span<const engine::Sampled> samples, const std::string& over
   ImGui::PopTextWrapPos();
 }
 
+// Draws how much of the limit the details of steps of the document shown take.
+void payload_gauge(const engine::Timeline& timeline) {
+  const auto used = static_cast<double>(timeline.payload_bytes());
+  const auto limit = static_cast<double>(timeline.payload_budget());
+  constexpr double kMb = 1 << 20;
+  label_value({"details of steps", fmt::format("{:.1f} of {:.0f} MB", used / kMb, limit / kMb),
+               "memory of probabilities, states of blocks and n-grams; when the limit of Settings "
+               "is reached, the oldest steps lose them",
+               fmt::format("{:.0f} of {:.0f} bytes", used, limit)});
+  share_bar(static_cast<float>(limit > 0 ? std::min(1.0, used / limit) : 1),
+            {ImGui::GetContentRegionAvail().x, px(5)}, handle_on(theme()));
+}
+
 void draw_machine(Context& context) {
   const auto samples = context.timeline.samples();
   const engine::Sampled& now = samples.back();
@@ -152,6 +166,7 @@ void draw_machine(Context& context) {
   if (now.memory_bytes >= 0)
     label_value("peak memory",
                 fmt::format("{:.0f} MB", static_cast<double>(now.memory_bytes) / 1e6));
+  payload_gauge(context.timeline);
   threads(samples);
   const bool has_driver = engine::of_gpu(now) && (now.busy_percent >= 0 || !now.absent.empty());
   if (has_driver) gpu_figures(now, over);
