@@ -119,6 +119,8 @@ class Writer {
   void open();
   /// Number of texts in the file, including those of prompts after the plan's last one.
   std::int64_t n_texts() const { return std::ssize(saved_); }
+  /// True if no prompt of the plan lacks a text.
+  bool is_complete() const { return n_planned_ >= prompts_.count(); }
   bool run(const std::function<bool(const OutputsProgress&)>& keep_going);
 
  private:
@@ -286,10 +288,10 @@ bool write_own_outputs(const NamedTarget& target,
   Writer writer(target, plan, path, data);
   writer.open();
   if (notice && plan.chat) notice(writer.prompts().summary());
-  if (const std::int64_t wanted = writer.prompts().count(); writer.n_texts() >= wanted) {
+  if (writer.is_complete()) {
     if (notice)
       notice(fmt::format("{}: already has {}, and the recipe needs {}; nothing is written", path,
-                         counted(writer.n_texts(), "text"), wanted));
+                         counted(writer.n_texts(), "text"), writer.prompts().count()));
     return true;
   }
   return writer.run(keep_going);

@@ -41,14 +41,14 @@ struct OutputsProgress {
   double seconds = 0, seconds_left = 0;
 };
 
-/// Writes the texts that the file does not have yet. Creates the file if it does not exist. Writes
-/// nothing if the file has plan.count texts or more, for example from a plan with a larger count.
+/// Writes the texts of the plan's prompts that the file does not have yet. Creates the file if it
+/// does not exist. Texts of later prompts, from a plan with a larger count, stay in the file.
 /// If the plan has `chat`, it skips requests that overlap an evaluation question.
 /// @param data   folder of the open texts, for mixtures that name them
 /// @param keep_going  called after every step; returns false to stop: finished texts are saved
-/// @param notice      receives a sentence if the file already has enough texts; if the plan has
+/// @param notice      receives a sentence if the file already has all texts; if the plan has
 ///                    `chat`, also the number of requests and of those skipped
-/// @return  true if the file has all texts, or enough
+/// @return  true if the file has all texts
 /// @throws Error(BadInput)   if the file is from another target or plan, or has a damaged line that
 ///                           is not the last; also if the plan has `chat` and the target has no
 ///                           chat template

@@ -109,7 +109,7 @@ TEST_F(OwnOutputs, stopped_run_keeps_finished_texts_and_resumes) {
 }
 
 // A larger plan that was stopped has texts of later prompts, and lacks some of earlier ones.
-TEST_F(OwnOutputs, progress_counts_only_the_texts_of_the_plan) {
+TEST_F(OwnOutputs, resume_writes_and_counts_the_missing_prompts) {
   const OutputsPlan larger = plan(8);
   written(larger, "texts.jsonl");
   std::istringstream whole(bytes_of(path("texts.jsonl")));
@@ -124,19 +124,23 @@ TEST_F(OwnOutputs, progress_counts_only_the_texts_of_the_plan) {
   }
   gaps.close();
   ASSERT_EQ(n_kept, 1 + 5) << "the first line and the texts 3 to 7";
-  const OutputsPlan smaller = plan(6);
-  OutputsProgress last;
-  EXPECT_TRUE(write_own_outputs(target(), smaller, path("gaps.jsonl"), "",
-                                [&](const OutputsProgress& progress) {
-                                  EXPECT_LE(progress.done, progress.all);
-                                  EXPECT_GE(progress.seconds_left, 0);
-                                  last = progress;
-                                  return true;
-                                }));
-  EXPECT_EQ(last.all, 6);
-  EXPECT_EQ(last.done, 6);
-  EXPECT_TRUE(same(read_own_outputs(path("gaps.jsonl"), smaller, nullptr),
-                   read_own_outputs(path("texts.jsonl"), smaller, nullptr)));
+  const std::string with_gaps = bytes_of(path("gaps.jsonl"));
+  for (const int count : {6, 5}) {  // the file's 5 texts are fewer; as many
+    std::ofstream(path("gaps.jsonl"), std::ios::binary) << with_gaps;
+    const OutputsPlan smaller = plan(count);
+    OutputsProgress last;
+    EXPECT_TRUE(write_own_outputs(target(), smaller, path("gaps.jsonl"), "",
+                                  [&](const OutputsProgress& progress) {
+                                    EXPECT_LE(progress.done, progress.all);
+                                    EXPECT_GE(progress.seconds_left, 0);
+                                    last = progress;
+                                    return true;
+                                  }));
+    EXPECT_EQ(last.all, count);
+    EXPECT_EQ(last.done, count);
+    EXPECT_TRUE(same(read_own_outputs(path("gaps.jsonl"), smaller, nullptr),
+                     read_own_outputs(path("texts.jsonl"), smaller, nullptr)));
+  }
 }
 
 TEST_F(OwnOutputs, a_file_with_enough_texts_is_kept_and_noted) {
