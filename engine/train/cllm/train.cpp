@@ -277,7 +277,8 @@ CollectedText CllmJob::selected(Trajectory trajectory) const {
 
 bool CllmJob::collect(TrajectoryFile& file) {
   const auto begun = Clock::now();
-  const auto first = static_cast<std::int64_t>(file.size());
+  // A file from a recipe with more prompts also has answers to prompts after the last one.
+  const std::int64_t first = file.count_below(n_prompts_);
   const double earlier = stages_.collect_seconds;
   const auto model = loaded(files_);
   if (recipe_.chat) expect_chat_template(*model, files_.name);
@@ -311,14 +312,12 @@ bool CllmJob::collect(TrajectoryFile& file) {
     progress.kept += text.drop == Drop::None;
     for (const BlockPoints& points : text.trajectory.blocks)
       progress.points += static_cast<std::int64_t>(points.size());
-    // A file from a recipe with more prompts also has answers to prompts after the last one.
-    const auto n_saved = static_cast<std::int64_t>(file.size());
-    progress.done = std::min(n_saved, n_prompts_);
+    progress.done = file.count_below(n_prompts_);
     const double now = std::chrono::duration<double>(Clock::now() - begun).count();
     stages_.collect_seconds = progress.seconds = earlier + now;
     progress.seconds_left =
-        remaining_seconds(static_cast<double>(n_saved), static_cast<double>(n_prompts_),
-                          static_cast<double>(n_saved - first), now);
+        remaining_seconds(static_cast<double>(progress.done), static_cast<double>(n_prompts_),
+                          static_cast<double>(progress.done - first), now);
     if (callbacks_.collecting) callbacks_.collecting(progress);
   };
   collect_trajectories(*model,
@@ -330,7 +329,7 @@ bool CllmJob::collect(TrajectoryFile& file) {
                         .eos_ids = files_.config.eos_ids},
                        next, done, [&] { return stopped(); });
   write_stages();
-  return std::ssize(file) >= n_prompts_;
+  return file.count_below(n_prompts_) == n_prompts_;
 }
 
 std::vector<Trajectory> CllmJob::to_learn(const std::vector<CollectedText>& texts) const {
@@ -531,7 +530,7 @@ CllmOutcome CllmJob::run() {
     notice(requests_->summary());
   }
   TrajectoryFile file(path("trajectories.bin"), origin);
-  const bool collected = std::ssize(file) >= n_prompts_ || collect(file);
+  const bool collected = file.count_below(n_prompts_) == n_prompts_ || collect(file);
   outcome.collected = counts_of(file.texts());
   outcome.collect_seconds = stages_.collect_seconds;
   notice("collected: " + words_of(outcome.collected));

@@ -227,4 +227,8 @@ bool TrajectoryFile::has(std::int64_t index) const {
   return std::ranges::binary_search(indices_, index);
 }
 
+std::int64_t TrajectoryFile::count_below(std::int64_t end) const {
+  return std::ranges::lower_bound(indices_, end) - indices_.begin();
+}
+
 }  // namespace engine

@@ -55,6 +55,8 @@ class TrajectoryFile {
   std::vector<CollectedText> texts() const;
   /// True if the file has the text of this index.
   bool has(std::int64_t index) const;
+  /// Number of texts whose index is below `end`.
+  std::int64_t count_below(std::int64_t end) const;
   /// Number of texts.
   std::size_t size() const { return texts_.size(); }
 

@@ -18,8 +18,10 @@
 #include "engine/decode/guess/textbook_jacobi.h"
 #include "engine/event/recording/training_history.h"
 #include "engine/model/model.h"
+#include "engine/store/weights_hash.h"
 #include "engine/train/cllm/train.h"
 #include "engine/train/cllm/trainer.h"
+#include "engine/train/cllm/trajectory_file.h"
 #include "engine/train/core/parameters.h"
 #include "tests/engine/train/small_cllm.h"
 #include "tests/engine/train/small_model.h"
@@ -384,6 +386,30 @@ TEST_F(CllmOfSmallTarget, reuses_collected_data_and_baseline_but_not_the_result)
   EXPECT_EQ(second.before.at(0).block, 77) << "the baseline is that of the same target";
   EXPECT_EQ(second.training.step, stages["after_step"]);
   EXPECT_NE(second.after.at(0).block, 78) << "the result is that of other weights";
+}
+
+// A stopped run of a recipe with more prompts has answers to later prompts and lacks some of
+// earlier ones.
+TEST_F(CllmOfSmallTarget, resume_collects_the_missing_prompts) {
+  ASSERT_TRUE(trained("whole", "").finished);
+  const std::string header =
+      collecting_part(read_cllm_recipe(path("whole.json"))) + "\n" + weights_hash(files_);
+  const std::vector<CollectedText> all =
+      TrajectoryFile(path("whole/trajectories.bin"), header).texts();
+  ASSERT_EQ(all.size(), 6u);
+  fs::create_directories(path("gaps"));
+  {
+    TrajectoryFile gaps(path("gaps/trajectories.bin"), header);
+    for (std::size_t i = 1; i < all.size(); i++) gaps.add(all[i]);
+    CollectedText later = all[0];
+    later.trajectory.index = 7;
+    gaps.add(later);
+    EXPECT_EQ(gaps.size(), 6u);
+    EXPECT_EQ(gaps.count_below(6), 5);
+  }
+  ASSERT_TRUE(trained("gaps", "", true).finished);
+  EXPECT_EQ(TrajectoryFile(path("gaps/trajectories.bin"), header).count_below(6), 6);
+  EXPECT_EQ(bytes_of(path("gaps/model.safetensors")), bytes_of(path("whole/model.safetensors")));
 }
 
 // From a recipe to a directory, on the bundled target.
