@@ -4,7 +4,7 @@
 
 namespace engine {
 
-void DeviceSampling::draw(const DeviceLogits& there,
+void DeviceSampling::draw(const DeviceLogits& device_logits,
                           std::span<const BatchItem> items,
                           const ForwardPlan& plan) {
   rows_.clear(), drawing_.clear(), uniforms_.clear();
@@ -13,7 +13,7 @@ void DeviceSampling::draw(const DeviceLogits& there,
     ensure(items[i].pick_rows, "forward: draw and verify need pick_rows");
     const DrawRequest& request = *items[i].draw;
     const int row = plan.row_begin(i) + items[i].tree->n_rows() - 1;
-    rows_.push_back(there.rows[row]);
+    rows_.push_back(device_logits.rows[row]);
     drawing_.push_back({.row = row,
                         .first = static_cast<int>(uniforms_.size()),
                         .n = static_cast<int>(request.uniforms.size()),
@@ -23,12 +23,13 @@ void DeviceSampling::draw(const DeviceLogits& there,
   }
   drawn_.resize(drawing_.size());
   tokens_.resize(uniforms_.size());
-  there.device.ops().draw(there.device, there.logits, there.vocab, there.vocab, there.n_valid,
-                          rows_.data(), drawing_.data(), static_cast<int>(drawing_.size()),
-                          uniforms_.data(), drawn_.data(), tokens_.data());
+  device_logits.device.ops().draw(device_logits.device, device_logits.logits, device_logits.vocab,
+                                  device_logits.vocab, device_logits.n_valid, rows_.data(),
+                                  drawing_.data(), static_cast<int>(drawing_.size()),
+                                  uniforms_.data(), drawn_.data(), tokens_.data());
 }
 
-void DeviceSampling::verify(const DeviceLogits& there,
+void DeviceSampling::verify(const DeviceLogits& device_logits,
                             std::span<const BatchItem> items,
                             const ForwardPlan& plan) {
   rows_.clear(), nodes_.clear(), candidates_.clear();
@@ -44,7 +45,7 @@ void DeviceSampling::verify(const DeviceLogits& there,
              "forward: a VerifyNode must name a row of the tree");
       node.row += plan.row_begin(i);
       node.first += static_cast<int>(candidates_.size());
-      rows_.push_back(there.rows[node.row]);
+      rows_.push_back(device_logits.rows[node.row]);
       nodes_.push_back(node);
     }
     candidates_.insert(candidates_.end(), request.candidates.begin(), request.candidates.end());
@@ -52,11 +53,11 @@ void DeviceSampling::verify(const DeviceLogits& there,
   verified_.resize(nodes_.size());
   of_candidates_.resize(candidates_.size());
   rejection_tokens_.resize(nodes_.size() * static_cast<std::size_t>(n_rejection_tokens_));
-  there.device.ops().verify(there.device, there.logits, there.vocab, there.vocab, there.n_valid,
-                            rows_.data(), nodes_.data(), static_cast<int>(nodes_.size()),
-                            candidates_.data(), static_cast<int>(candidates_.size()),
-                            verified_.data(), of_candidates_.data(), n_rejection_tokens_,
-                            rejection_tokens_.data());
+  device_logits.device.ops().verify(
+      device_logits.device, device_logits.logits, device_logits.vocab, device_logits.vocab,
+      device_logits.n_valid, rows_.data(), nodes_.data(), static_cast<int>(nodes_.size()),
+      candidates_.data(), static_cast<int>(candidates_.size()), verified_.data(),
+      of_candidates_.data(), n_rejection_tokens_, rejection_tokens_.data());
 }
 
 void DeviceSampling::deliver_verified(std::span<const BatchItem> items,

@@ -23,9 +23,13 @@ struct DeviceLogits {
 class DeviceSampling {
  public:
   /// Samples the candidates of all items with a DrawRequest.
-  void draw(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
+  void draw(const DeviceLogits& device_logits,
+            std::span<const BatchItem> items,
+            const ForwardPlan& plan);
   /// Verifies the candidates of all items with a VerifyRequest.
-  void verify(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
+  void verify(const DeviceLogits& device_logits,
+              std::span<const BatchItem> items,
+              const ForwardPlan& plan);
 
   /// Copies the sampled candidates to the outputs of their items.
   /// @param refuse  called if a row has no distribution, as refuse(row of the item, index of its

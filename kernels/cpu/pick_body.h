@@ -9,8 +9,8 @@ namespace {
 inline F load_or(const float* x, int n, float rest) {
   alignas(64) static const float kLane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   if (n >= 16) return f_load(x);
-  const M there = m_less(f_load(kLane), f_set(static_cast<float>(n)));
-  return f_select(there, f_load_part(x, n > 0 ? n : 0), f_set(rest));
+  const M in_range = m_less(f_load(kLane), f_set(static_cast<float>(n)));
+  return f_select(in_range, f_load_part(x, n > 0 ? n : 0), f_set(rest));
 }
 
 inline void keep_two(F x, F& top, F& second) {

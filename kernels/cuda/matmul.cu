@@ -58,8 +58,9 @@ __global__ void __launch_bounds__(kMatThreads)
   for (int e = 0; e < 8; e++) {
     const int row = output + lane / 4 + e / 2 % 2 * 8,
               column = j + lane % 4 * 2 + e / 4 * 8 + e % 2;
-    const bool there = row < raw.n && column < raw.k;
-    const float x = there ? element_of(raw.data, raw.type, std::int64_t{row} * raw.k + column) : 0;
+    const bool in_range = row < raw.n && column < raw.k;
+    const float x =
+        in_range ? element_of(raw.data, raw.type, std::int64_t{row} * raw.k + column) : 0;
     packed[at * 8 + e] = Store::narrow(x);
   }
 }
@@ -186,14 +187,14 @@ __global__ void __launch_bounds__(kAttentionThreads) join_and_prepare(
   prefetch_weights(ahead, (listed - 8 * n_tiles) * static_cast<int>(gridDim.y) + head);
   wait_for_earlier();
   if (listed >= 8 * n_tiles) return;
-  const bool there = listed < n_rows;
-  const int row = there ? call.rows[listed] : listed;
+  const bool in_range = listed < n_rows;
+  const int row = in_range ? call.rows[listed] : listed;
   const auto write = [&](int d, float value) {
     const int column = head * call.head_dim + d;
-    if (there) call.out[row * call.out_stride + column] = value;
+    if (in_range) call.out[row * call.out_stride + column] = value;
     rows[place_of_row(row, column, n_tiles)] = Store::narrow(value);
   };
-  if (there)
+  if (in_range)
     join(call, listed, head, write);
   else
     for (int d = threadIdx.x; d < call.head_dim; d += kAttentionThreads) write(d, 0.0f);

@@ -35,9 +35,9 @@ Graphs& graphs() {
 }
 
 bool is_there(const GraphNode* node) {
-  Graphs& there = graphs();
-  const std::lock_guard hold(there.lock);
-  return std::any_of(there.all.begin(), there.all.end(), [&](const Graph* graph) {
+  Graphs& registered = graphs();
+  const std::lock_guard hold(registered.lock);
+  return std::any_of(registered.all.begin(), registered.all.end(), [&](const Graph* graph) {
     return std::any_of(graph->nodes.begin(), graph->nodes.end(),
                        [&](const auto& one) { return one.get() == node; });
   });
@@ -79,17 +79,17 @@ cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
   *graph = nullptr;
   if (const cudaError_t error = begin_call("cudaGraphCreate")) return error;
   *graph = new Graph;
-  Graphs& there = graphs();
-  const std::lock_guard hold(there.lock);
-  there.all.insert(*graph);
+  Graphs& registered = graphs();
+  const std::lock_guard hold(registered.lock);
+  registered.all.insert(*graph);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   {
-    Graphs& there = graphs();
-    const std::lock_guard hold(there.lock);
-    if (there.all.erase(graph) == 0) return refused(cudaErrorInvalidValue);
+    Graphs& registered = graphs();
+    const std::lock_guard hold(registered.lock);
+    if (registered.all.erase(graph) == 0) return refused(cudaErrorInvalidValue);
   }
   delete graph;
   return begin_call("cudaGraphDestroy");
@@ -117,11 +117,11 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node,
 
 cudaError_t add_early_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to) {
   if (const cudaError_t error = begin_call("cudaGraphAddDependencies")) return error;
-  const auto there = [&](const GraphNode* node) {
+  const auto in_graph = [&](const GraphNode* node) {
     return std::any_of(graph->nodes.begin(), graph->nodes.end(),
                        [&](const auto& one) { return one.get() == node; });
   };
-  if (!there(from) || !there(to)) return refused(cudaErrorInvalidValue);
+  if (!in_graph(from) || !in_graph(to)) return refused(cudaErrorInvalidValue);
   to->after.push_back(from);
   to->launched.early = true;
   return cudaSuccess;

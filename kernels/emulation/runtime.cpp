@@ -48,8 +48,8 @@ struct Kernel {
 };
 
 std::int64_t call_to_fail() {
-  const char* asked = std::getenv("DECOSCOPE_FAIL_CALL");
-  return asked ? std::atoll(asked) : 0;
+  const char* text = std::getenv("DECOSCOPE_FAIL_CALL");
+  return text ? std::atoll(text) : 0;
 }
 
 // The state that host threads share, with one lock.

@@ -432,9 +432,9 @@ std::string why_none_approximate(const LaneForm& lane) {
 }
 
 engine::StartReasoning reasoning_command(const SetupForm& form) {
-  const ReasoningForm& asked = form.reasoning;
+  const ReasoningForm& reasoning = form.reasoning;
   const bool tree = form.mode == SetupMode::Tree;
-  const QuestionsForm& questions = tree ? asked.tree : asked.chain;
+  const QuestionsForm& questions = tree ? reasoning.tree : reasoning.chain;
   using What = engine::StartReasoning::What;
   return {.what = tree ? What::Tree : What::Chain,
           .model = form.model,
@@ -452,18 +452,19 @@ engine::StartReasoning reasoning_command(const SetupForm& form) {
           .count = questions.count,
           .data = questions.data,
           .prompts = questions.prompts,
-          .n_actions = asked.n_actions,
-          .decoder = {asked.decoder.decoder, asked.decoder.options},
-          .batch = has_branches(asked.decoder) ? 1 : asked.batch,
+          .n_actions = reasoning.n_actions,
+          .decoder = {reasoning.decoder.decoder, reasoning.decoder.options},
+          .batch = has_branches(reasoning.decoder) ? 1 : reasoning.batch,
           .repetition_penalty = form.repetition_penalty,
-          .max_tokens = asked.max_tokens,
-          .n_shots = asked.n_shots,
-          .drop_approximate = asked.drop_approximate && why_none_approximate(asked.decoder).empty(),
-          .depth = asked.depth,
-          .n_thoughts = asked.n_thoughts,
-          .beam = asked.beam,
-          .temperature = asked.temperature,
-          .value_temperature = asked.value_temperature,
+          .max_tokens = reasoning.max_tokens,
+          .n_shots = reasoning.n_shots,
+          .drop_approximate =
+              reasoning.drop_approximate && why_none_approximate(reasoning.decoder).empty(),
+          .depth = reasoning.depth,
+          .n_thoughts = reasoning.n_thoughts,
+          .beam = reasoning.beam,
+          .temperature = reasoning.temperature,
+          .value_temperature = reasoning.value_temperature,
           .seed = form.seed,
           .sampling = form.sampling,
           .start_held = form.start_held};
@@ -501,8 +502,8 @@ std::string why_not_with(const Catalog& catalog,
 }
 
 std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
-  const ReasoningForm& asked = form.reasoning;
-  const QuestionsForm& questions = form.mode == SetupMode::Tree ? asked.tree : asked.chain;
+  const ReasoningForm& reasoning = form.reasoning;
+  const QuestionsForm& questions = form.mode == SetupMode::Tree ? reasoning.tree : reasoning.chain;
   const CatalogTask* task = task_of(form, form.mode, catalog);
   if (questions.data.empty()) {
     if (!task) return "No task is chosen.";
@@ -510,12 +511,12 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
   }
   for (const std::string& path : {questions.data, questions.prompts})
     if (const std::string why = why_no_file(path); !why.empty()) return why;
-  const CatalogDecoder* info = catalog.decoder(asked.decoder.decoder);
+  const CatalogDecoder* info = catalog.decoder(reasoning.decoder.decoder);
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
     return info->title + ": " + why;
-  const bool sampled = form.mode == SetupMode::Tree && asked.samples();
-  return why_not_with(catalog, *info, asked.decoder, form.mode,
+  const bool sampled = form.mode == SetupMode::Tree && reasoning.samples();
+  return why_not_with(catalog, *info, reasoning.decoder, form.mode,
                       sampled && form.sampling == engine::kRejection);
 }
 

@@ -72,11 +72,11 @@ void use_heads(SetupForm& form,
                const engine::Timeline& timeline,
                const engine::RunRecord& run) {
   const CatalogDecoder* decoder = catalog.decoder(run.started.decoder);
-  const engine::ModelLoaded* asked = timeline.model(run.started.draft);
-  if (!decoder || !decoder->needs_heads || !asked) return;
-  if (named(heads_of(form, catalog, decoder->name), *asked)) return;
+  const engine::ModelLoaded* recorded = timeline.model(run.started.draft);
+  if (!decoder || !decoder->needs_heads || !recorded) return;
+  if (named(heads_of(form, catalog, decoder->name), *recorded)) return;
   for (const CatalogHeads& known : catalog.heads)
-    if (known.kind == decoder->name && named(known.name, *asked))
+    if (known.kind == decoder->name && named(known.name, *recorded))
       form.heads[known.kind] = known.name;
 }
 

@@ -92,7 +92,7 @@ class ChainBuilder {
 
   /// Returns the point's chain. Appends it first, without loss, if it is not among the rows.
   Chain lay(PointPlace place) {
-    if (const Chain* there = find(place)) return *there;
+    if (const Chain* known = find(place)) return *known;
     const Block block = block_at(t_, place.block);
     const auto& point = (*block.points)[static_cast<std::size_t>(place.point)];
     const int first = first_wrong(block, place.point);

@@ -168,12 +168,12 @@ double CllmSteps::update(const GuidedBatch& batch, std::int64_t step, double lr,
   std::int64_t n_rows = 0;
   for (const auto& of_shard : passes)
     for (const Pass& pass : of_shard) n_rows += pass.rows.n_rows();
-  float* there = weights_->losses(n_rows);
+  float* device_losses = weights_->losses(n_rows);
   weights_->for_shards([&](int shard) {
     const auto own = static_cast<std::size_t>(shard);
     for (const Pass& pass : passes[own])
       passes_[own].forward_backward(weights_->weights(), pass.rows.rows(),
-                                    weights_->gradient(shard), there + pass.first,
+                                    weights_->gradient(shard), device_losses + pass.first,
                                     has_frozen_teacher_ ? &teacher_ : nullptr);
   });
   std::vector<float> loss(static_cast<std::size_t>(n_rows));

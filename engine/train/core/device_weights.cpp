@@ -46,8 +46,8 @@ class DeviceWeights final : public TrainableWeights {
   }
   double update(std::int64_t step, double lr, std::span<float> loss) override;
   void fetch() override {
-    for (const auto& [host, there] : arrays())
-      device_.ops().download(device_, host->data(), there->data(), there->bytes());
+    for (const auto& [host, buffer] : arrays())
+      device_.ops().download(device_, host->data(), buffer->data(), buffer->bytes());
   }
   std::vector<std::string> take_notes() override { return kernels::take_notes_of(device_); }
 
@@ -56,18 +56,18 @@ class DeviceWeights final : public TrainableWeights {
     return {masters.f32(), rounded.data() ? rounded.data() : masters.data()};
   }
   DeviceBuffer uploaded(const std::vector<float>& values, const char* what) const {
-    DeviceBuffer there(device_, 4 * std::ssize(values), what);
-    device_.ops().upload(device_, there.data(), values.data(), there.bytes());
-    return there;
+    DeviceBuffer buffer(device_, 4 * std::ssize(values), what);
+    device_.ops().upload(device_, buffer.data(), values.data(), buffer.bytes());
+    return buffer;
   }
   /// The f32 master weights rounded to the type of activations; an empty buffer if that type is
   /// f32.
   DeviceBuffer rounded(const DeviceBuffer& masters, const char* what) const {
     if (type_ == DType::F32) return {};
     const std::int64_t n = masters.bytes() / 4;
-    DeviceBuffer there(device_, kernels::bytes_of(type_) * n, what);
-    ops_.convert(device_, type_, masters.f32(), there.data(), n);
-    return there;
+    DeviceBuffer buffer(device_, kernels::bytes_of(type_) * n, what);
+    ops_.convert(device_, type_, masters.f32(), buffer.data(), n);
+    return buffer;
   }
   std::vector<std::pair<std::vector<float>*, DeviceBuffer*>> arrays() {
     return {{&state_.parameters, &parameters_},

@@ -425,18 +425,18 @@ void ChimeraPass::rank(const TrainWeights& w,
   if (rows_.links.empty()) return;
   if (self_fed) guess(w);
   forward(w);
-  auto* there = static_cast<std::int32_t*>(rank_.data());
+  auto* device_ranks = static_cast<std::int32_t*>(rank_.data());
   for (int head = 0; head < c_.n_heads; head++) {
     vocab_.logits(m_.output_weights(w, of_target_.output), m_.output_of(head), head_input(w, head),
                   n_rows(head), [&](int first, int n, const float* logits) {
                     const int at = first_of(head) + first;
-                    on_.ops.target_ranks(on_.device, logits, ids(target_) + at, there + at, n,
-                                         c_.n_outputs(), valid_outputs(c_, n_valid));
+                    on_.ops.target_ranks(on_.device, logits, ids(target_) + at, device_ranks + at,
+                                         n, c_.n_outputs(), valid_outputs(c_, n_valid));
                   });
   }
   const int last = c_.n_heads - 1;
   std::vector<std::int32_t> found(static_cast<std::size_t>(first_of(last) + n_rows(last)));
-  on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));
+  on_.device.ops().download(on_.device, found.data(), device_ranks, 4 * std::ssize(found));
   std::vector<int> of_link(rows_.links.size(), kRanks);
   for (int head = 0; head < c_.n_heads; head++) {
     const std::vector<int>& links = rows_.of_head[static_cast<std::size_t>(head)];

@@ -158,18 +158,18 @@ void MedusaPass::rank(const TrainWeights& w,
                       MeasuredRanks& ranks) {
   read(texts);
   if (n_ == 0) return;
-  auto* there = static_cast<std::int32_t*>(rank_.data());
+  auto* device_ranks = static_cast<std::int32_t*>(rank_.data());
   for (int head = 0; head < c_.n_heads; head++) {
     forward(w, head);
     vocab_.logits(m_.output_weights(w, of_target_.output), m_.output_of(head), y_.back().data(), n_,
                   [&](int first, int n, const float* logits) {
                     const std::int64_t at = first_of(head) + first;
-                    on_.ops.target_ranks(on_.device, logits, ids(target_) + at, there + at, n,
-                                         c_.n_outputs(), valid_outputs(c_, n_valid));
+                    on_.ops.target_ranks(on_.device, logits, ids(target_) + at, device_ranks + at,
+                                         n, c_.n_outputs(), valid_outputs(c_, n_valid));
                   });
   }
   std::vector<std::int32_t> found(targets_.size());
-  on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));
+  on_.device.ops().download(on_.device, found.data(), device_ranks, 4 * std::ssize(found));
   std::vector<int> of_place;
   for (int row = 0; row < n_; row++) {
     of_place.clear();

@@ -73,12 +73,12 @@ void HeadsSteps::run(int shard,
                      const HeadsLoss& loss,
                      float* losses) {
   for (const LossBlock& block : blocks) {
-    HeadsLosses there{
+    HeadsLosses placed{
         .loss = losses, .squares = losses + config_.n_heads * block.n_rows, .n_rows = block.n_rows};
     for (const auto pass : block.passes) {
       passes_[static_cast<std::size_t>(shard)]->forward_backward(weights_->weights(), pass, loss,
-                                                                 weights_->gradient(shard), there);
-      there.first += places_of(pass);
+                                                                 weights_->gradient(shard), placed);
+      placed.first += places_of(pass);
     }
     losses += losses_a_row_ * block.n_rows;
   }
@@ -116,12 +116,12 @@ double HeadsSteps::update(std::span<const HeadsText> texts,
     first.push_back(first.back() + n_losses(blocks.back()));
   }
   losses_.resize(static_cast<std::size_t>(first.back()));
-  float* there = weights_->losses(first.back());
+  float* device_losses = weights_->losses(first.back());
   const TrainDevice on = weights_->device(0);
-  on.ops.clear(on.device, there, 4 * first.back());
+  on.ops.clear(on.device, device_losses, 4 * first.back());
   weights_->for_shards([&](int shard) {
     const auto own = static_cast<std::size_t>(shard);
-    run(shard, blocks[own], loss, there + first[own]);
+    run(shard, blocks[own], loss, device_losses + first[own]);
   });
   const double norm = weights_->update(step, lr, losses_);
   HeadsSums all(config_.n_heads);

@@ -132,17 +132,17 @@ Evaluation evaluate_on(Model& model,
   const int n_all = static_cast<int>(tasks.size()) * n_of_task;
   int n_before = 0;
   for (const std::string& task : tasks) {
-    const std::vector<TaskScore>* there = kept.of(task);
+    const std::vector<TaskScore>* scores = kept.of(task);
     Evaluation one;
-    if (!there) {
+    if (!scores) {
       EvaluationSettings alone = settings;
       alone.tasks = {task};
       one = evaluate(model, alone,
                      [&](int done, int) { return !progress || progress(n_before + done, n_all); });
       if (one.complete) kept.add(one);
-      there = &one.scores;
+      scores = &one.scores;
     }
-    all.scores.insert(all.scores.end(), there->begin(), there->end());
+    all.scores.insert(all.scores.end(), scores->begin(), scores->end());
     all.complete = one.complete;
     if (!all.complete) break;
     n_before += n_of_task;

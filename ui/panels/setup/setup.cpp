@@ -257,34 +257,34 @@ void questions_part(Context& context, SetupMode mode) {
             "number of questions, from the first");
 }
 
-void tree_part(ReasoningForm& asked) {
+void tree_part(ReasoningForm& reasoning) {
   small_label("Tree");
-  whole_row("depth", "##depth", asked.depth, bounds::kDepth, "maximum number of levels");
-  whole_row("thoughts", "##thoughts", asked.n_thoughts, bounds::kThoughts,
+  whole_row("depth", "##depth", reasoning.depth, bounds::kDepth, "maximum number of levels");
+  whole_row("thoughts", "##thoughts", reasoning.n_thoughts, bounds::kThoughts,
             "thoughts written for each node");
-  whole_row("beam", "##beam", asked.beam, bounds::kBeam, "thoughts kept per level");
+  whole_row("beam", "##beam", reasoning.beam, bounds::kBeam, "thoughts kept per level");
 }
 
-void batch_row(ReasoningForm& asked) {
-  if (has_branches(asked.decoder)) return;  // the option `branches` sets it
+void batch_row(ReasoningForm& reasoning) {
+  if (has_branches(reasoning.decoder)) return;  // the option `branches` sets it
   whole_row(
-      "batch", "##batch", asked.batch, bounds::kBatch,
+      "batch", "##batch", reasoning.batch, bounds::kBatch,
       "sequences per forward pass of the model; the pass reads the weights once for all of them, "
       "and no sequence changes its tokens");
 }
 
 // Draws the rows that decide if FastCoT's unverified tokens are used and that explain how to find its bound.
-void approximate_part(ReasoningForm& asked) {
-  const std::string why = why_none_approximate(asked.decoder);
+void approximate_part(ReasoningForm& reasoning) {
+  const std::string why = why_none_approximate(reasoning.decoder);
   const char* const help =
       "The model answers after the verified tokens only, so wrong numbers among unverified tokens "
       "cannot mislead it.";
   row_label("drop approximate", why.empty() ? help : why);
   ImGui::BeginDisabled(!why.empty());
-  tick("##drop_approximate", asked.drop_approximate);
+  tick("##drop_approximate", reasoning.drop_approximate);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why.empty() ? help : why);
-  if (asked.decoder.options.contains("bound"))
+  if (reasoning.decoder.options.contains("bound"))
     greyed_row(
         "find bound", "in a terminal",
         "This searches the smallest bound that keeps the accuracy on a sample, with many runs: "
@@ -332,19 +332,19 @@ void chain_sampling_part(SetupForm& form) {
 }
 
 void tree_sampling_part(SetupForm& form) {
-  ReasoningForm& asked = form.reasoning;
+  ReasoningForm& reasoning = form.reasoning;
   small_label("Sampling");
   constexpr float kHighest = 1.5f;  // the handle at the initial 1 does not cover the number
-  temperature_row("temperature", "##temperature", asked.temperature, kHighest,
+  temperature_row("temperature", "##temperature", reasoning.temperature, kHighest,
                   "temperature of the thoughts; at 0 all thoughts of a node are equal");
   row_label("one temperature", "texts that value a thought have the temperature of the thoughts");
-  bool same = !asked.value_temperature;
+  bool same = !reasoning.value_temperature;
   if (tick("##one_temperature", same))
-    asked.value_temperature = same ? std::nullopt : std::optional(asked.temperature);
-  if (asked.value_temperature)
-    temperature_row("value temperature", "##value_temperature", *asked.value_temperature, kHighest,
-                    "temperature of the texts that value a thought");
-  if (asked.samples()) mode_of_sampling_row(form);
+    reasoning.value_temperature = same ? std::nullopt : std::optional(reasoning.temperature);
+  if (reasoning.value_temperature)
+    temperature_row("value temperature", "##value_temperature", *reasoning.value_temperature,
+                    kHighest, "temperature of the texts that value a thought");
+  if (reasoning.samples()) mode_of_sampling_row(form);
   seed_row(form);
   held_row(form);
 }
