@@ -310,9 +310,10 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
 
 void add_pool_option(CLI::App& command, std::string& pool) {
   command
-      .add_option("--pool", pool,
-                  "a text file: suffix and lookahead also search it for the end of the text and "
-                  "guess what follows there; chimera fills its cache with the file's k-grams")
+      .add_option(
+          "--pool", pool,
+          "a text file: suffix and lookahead also search it for the last tokens of the "
+          "sequence and guess what follows them; chimera fills its cache with the file's k-grams")
       ->type_name("FILE")
       ->group("Decoder");
 }

@@ -67,9 +67,10 @@ void ChimeraOptions::bind(OptionBinder& binder) {
   binder.whole("cache", cache, 0, 1 << 20,
                "Encoded k-grams kept in a cache; 0 keeps none. With a file of text (--pool) the "
                "cache is first filled with its most frequent ones. It changes no token.");
-  binder.flag("keep", keep,
-              "Keeps the cache for the next texts of the same model. A file (--pool) fills it only "
-              "while it is empty.");
+  binder.flag(
+      "keep", keep,
+      "Keeps the cache for the next prompts of the same model. A file (--pool) fills it only "
+      "while it is empty.");
 }
 
 std::unique_ptr<Decoder> ChimeraOptions::make(const DecoderContext& context) const {

@@ -78,8 +78,8 @@ void LookaheadOptions::bind(OptionBinder& binder) {
               "Guesses with the same first tokens share rows: the same output with fewer rows. "
               "With n_guesses=auto they always do.");
   binder.flag("keep", keep,
-              "Keeps the generated text for the next texts of the same model: its n-grams join "
-              "their pools (not under rejection sampling).");
+              "Keeps the output for the next prompts of the same model: its n-grams join their "
+              "pools (not under rejection sampling).");
   binder.whole_or("mpi", "ranks", ranks, 1, kMaxRanks,
                   "Number of devices that share the rows of every step. Each holds all weights: "
                   "the model's GPU and the next GPUs, or equal parts of the CPU's threads. The "

@@ -109,9 +109,9 @@ void RecyclingOptions::bind(OptionBinder& binder) {
                 "'accepted' ones.");
   binder.flag(
       "keep", keep,
-      "Keeps the table for the next texts of the same model, as published. Under rejection "
-      "sampling every text starts with a new table, so that a seed repeats its text (unless "
-      "rows=auto).");
+      "Keeps the table for the next prompts of the same model, as published. Under rejection "
+      "sampling every run starts with a new table, so that a seed gives the same tokens again "
+      "(unless rows=auto).");
 }
 
 std::unique_ptr<Decoder> RecyclingOptions::make(const DecoderContext& context) const {

@@ -17,8 +17,8 @@ DecoderInfo SeedOptions::describe() {
   info.name = "seed";
   info.title = "SEED";
   info.summary =
-      "Decodes several texts at once: while the model verifies the draft of one text, the draft "
-      "model drafts for the others. With a single text it is speculative decoding.";
+      "Decodes several sequences at once: while the model verifies the draft of one sequence, the "
+      "draft model drafts for the others. With a single sequence it is speculative decoding.";
   info.reference = "Wang et al. 2024, arXiv:2406.18200";
   describe_needs(info);
   return info;

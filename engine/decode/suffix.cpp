@@ -21,8 +21,8 @@ DecoderInfo SuffixOptions::describe() {
   info.name = "suffix";
   info.title = "Suffix decoding";
   info.summary =
-      "Searches the end of the text in the prompt, in the text and in earlier texts, and guesses "
-      "the tokens that most often followed there.";
+      "Searches the prompt, the output so far and earlier outputs for the last tokens of the "
+      "sequence, and guesses the tokens that most often followed them.";
   info.reference = "Oliaro et al. 2024, arXiv:2411.04975";
   info.supports_rejection = true;
   info.reads_pool = true;
@@ -44,11 +44,11 @@ void SuffixOptions::bind(OptionBinder& binder) {
                 "'tree': several continuations of a match if they are likely enough; 'chain': the "
                 "most frequent one.");
   binder.flag("earlier", earlier,
-              "Also search the texts that earlier runs with this decoder generated (not under "
-              "rejection sampling).");
+              "Also search the outputs of earlier runs with this decoder (not under rejection "
+              "sampling).");
   binder.whole("keep_tokens", keep_tokens, 0, 16'777'216,
-               "Tokens of earlier texts that are kept in memory, some 150 bytes each; the oldest "
-               "texts are dropped first. 0: keeps none.");
+               "Tokens of earlier outputs that are kept in memory, some 150 bytes each; the oldest "
+               "outputs are dropped first. 0: keeps none.");
 }
 
 std::unique_ptr<Decoder> SuffixOptions::make(const DecoderContext& context) const {
