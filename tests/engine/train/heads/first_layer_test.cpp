@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/types.h"
 #include "engine/model/draft_heads.h"
@@ -148,7 +149,12 @@ TEST_F(FirstLayerRuns, a_run_writes_heads_without_matrices_of_k_grams) {
   EXPECT_TRUE(again.by_first_layer);
   EXPECT_EQ(to_json(again), to_json(training.recipe));
   EXPECT_THAT(test::read_file(path("run") + "/README.md"),
-              testing::HasSubstr("the target's first layer"));
+              testing::AllOf(testing::HasSubstr("the target's first layer"),
+                             testing::HasSubstr("(free-running):")));
+  const auto accuracies = nlohmann::json::parse(test::read_file(path("run") + "/accuracies.json"));
+  ASSERT_EQ(accuracies.at("free_running").size(), 2u) << "of every head";
+  EXPECT_EQ(accuracies.at("free_running")[0], accuracies.at("heads")[0])
+      << "the first head reads no guess";
 }
 
 TEST(FirstLayerRecipe, settings_of_k_grams_are_refused) {
