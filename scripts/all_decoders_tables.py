@@ -59,8 +59,8 @@ def estimate(out, tokens, tasks, lanes, n_models):
         loads = 2 if scale == "4x2" else 0.5
         seconds += len(tasks.split()) * 5 * loads
         if scale == "1x1":
-            asked = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
-            seconds += asked * int(n_models) * 100 * ms / 1e3
+            n_plain = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
+            seconds += n_plain * int(n_models) * 100 * ms / 1e3
         print(f"{n} prompts at {scale}, {runs} runs each, where a step takes {ms:.3g} ms")
     print(f"about {math.ceil(seconds / 60)} minutes in all, less the time of results that exist already")
 
@@ -239,7 +239,7 @@ def tables(out, tasks, sets, heads):
 
 
 if __name__ == "__main__":
-    asked = {"estimate": estimate, "answered": answered, "sizes": sizes, "tables": tables}
-    said = asked[sys.argv[1]](*sys.argv[2:])
-    if said is not None:
-        print(*said if isinstance(said, tuple) else (said,))
+    commands = {"estimate": estimate, "answered": answered, "sizes": sizes, "tables": tables}
+    words = commands[sys.argv[1]](*sys.argv[2:])
+    if words is not None:
+        print(*words if isinstance(words, tuple) else (words,))

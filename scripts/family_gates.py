@@ -88,12 +88,12 @@ def gates(out):
         right = sum(s["n_correct"] for s in of) / checked if checked else 0
         met = None if least is None else right >= least
         yield f"{name} right" + (f", at least {100 * least:.0f} %" if least else ""), f"{100 * right:.1f} % of {checked}", met
-    for steps, asked in ((4, not large), (6, large)):
+    for steps, required in ((4, not large), (6, large)):
         plan = document(f"{out}/plans-{steps}.checked.json")
         right = plan["correct"] / plan["records"]
         words = "plans of four steps" if steps == 4 else "plans of six steps, 4 blocks"
-        yield (words + " right" + (", at least 90 %" if asked else ""), f"{100 * right:.1f} % of {plan['records']}",
-               right >= 0.90 if asked else None)
+        yield (words + " right" + (", at least 90 %" if required else ""), f"{100 * right:.1f} % of {plan['records']}",
+               right >= 0.90 if required else None)
     ends = [sum(of) for of in zip(*(s["end_sentences"] for s in scores if "end_sentences" in s))]
     if ends:
         right = ends[4] / sum(ends)
@@ -104,9 +104,9 @@ def gates(out):
     answered = sum(s["n"] for s in scores)
     yield "entropy on its own outputs, 0.05 to 0.5 nats a token", f"{entropy:.3f} ({answered} answers)", 0.05 <= entropy <= 0.5
     for task in DRAFTED:
-        of_verified, drafted, asked = accepted(out, task)
+        of_verified, drafted, n_problems = accepted(out, task)
         yield (f"draft of depth 4 on {task}: accepted / verified, 0.5 to 0.9",
-               f"{of_verified:.2f} (of all drafted {drafted:.2f}; {asked} problems)",
+               f"{of_verified:.2f} (of all drafted {drafted:.2f}; {n_problems} problems)",
                0.5 <= of_verified <= 0.9)
     by_share = [document(f"{out}/rationale-{share}.json") for share in (0, 25, 50, 75, 100)]
     right = [100 * d["n_correct"] / d["n"] for d in by_share]
@@ -147,10 +147,10 @@ def print_rows(rows):
     """Prints the table. @return  the gates that are missed"""
     print("| gate | measured | |\n| --- | --- | --- |")
     missed = []
-    for asked, found, met in rows:
-        print(f"| {asked} | {found} | {'no gate of this size' if met is None else 'met' if met else 'MISSED'} |")
+    for gate, found, met in rows:
+        print(f"| {gate} | {found} | {'no gate of this size' if met is None else 'met' if met else 'MISSED'} |")
         if met is False:
-            missed.append(asked)
+            missed.append(gate)
     return missed
 
 
@@ -178,10 +178,10 @@ def draft(out):
     for task in DRAFTED:
         answered = document(f"{out}/draft-{task}.json")
         steps = sum(answer["steps"] for answer in answered)
-        of_verified, drafted, asked = accepted(out, task)
+        of_verified, drafted, n_problems = accepted(out, task)
         tokens = sum(len(answer["tokens"]) for answer in answered)
         met = "met" if 0.5 <= of_verified <= 0.9 else "missed"
-        print(f"| {task} | {asked} | {of_verified:.2f} | {drafted:.2f} | {tokens / steps:.2f} | {met} |")
+        print(f"| {task} | {n_problems} | {of_verified:.2f} | {drafted:.2f} | {tokens / steps:.2f} | {met} |")
 
 
 def main():

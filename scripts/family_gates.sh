@@ -16,10 +16,10 @@ count=${DECOSCOPE_GATES_COUNT:-500}
 few=${DECOSCOPE_GATES_FEW:-200}
 target=$family/demo-target
 mkdir -p "$out"
-asked="$count problems a task and level, $few for drafts"
-[ -s "$out/asked" ] || echo "$asked" > "$out/asked"
-if [ "$(cat "$out/asked")" != "$asked" ]; then
-  echo "$out: found figures of $(cat "$out/asked"), expected $asked; remove the folder" >&2
+settings="$count problems a task and level, $few for drafts"
+[ -s "$out/asked" ] || echo "$settings" > "$out/asked"
+if [ "$(cat "$out/asked")" != "$settings" ]; then
+  echo "$out: found figures of $(cat "$out/asked"), expected $settings; remove the folder" >&2
   exit 1
 fi
 for model in target draft; do

@@ -73,16 +73,16 @@ def data_folder():
 @functools.cache
 def index_url():
     """The package index that pip is set up to use, as the help of pip states it."""
-    asked = subprocess.run(
+    pip_help = subprocess.run(
         [sys.executable, "-m", "pip", "download", "--help"],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "COLUMNS": "10000"},  # pip wraps the text to this width
     )
-    found = re.search(r"--index-url <url>.*?\(default\s+(.*?)\)", asked.stdout, re.DOTALL)
+    found = re.search(r"--index-url <url>.*?\(default\s+(.*?)\)", pip_help.stdout, re.DOTALL)
     if not found:
-        reason = asked.stderr.strip().splitlines()[-1:] or ["its help names no default of --index-url"]
+        reason = pip_help.stderr.strip().splitlines()[-1:] or ["its help names no default of --index-url"]
         raise Failure(NO_DOWNLOAD, f"`python3 -m pip download --help`: {reason[0]}")
     return "".join(found.group(1).split())
 

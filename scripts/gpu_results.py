@@ -18,9 +18,9 @@ DOCUMENTS = ("devices", "machine", "probe", "step", "decode", "model", "exact", 
 
 def gpu_here():
     try:
-        asked = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+        query = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
                                capture_output=True, text=True)
-        return asked.stdout.strip()
+        return query.stdout.strip()
     except OSError as error:
         return f"not known: {error}"
 
