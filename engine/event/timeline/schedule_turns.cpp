@@ -30,8 +30,8 @@ void add_step(ScheduleTurn& turn, const StepHead& step) {
   turn.forwarded = std::max(turn.at_target, step.ended.t - step.ended.commit - step.ended.verify);
 }
 
-/// Marks the turn of a run in which the draft model read the prompt. Older recordings do not report it;
-/// there it was the first turn, if the run drafts. A run that goes on now reports it before it drafts.
+/// Marks the turn of a run in which the draft model read the prompt. Older recordings do not report
+/// the reading; a run in them that drafts began with it. A live run reports it before it drafts.
 void mark_reading(const RunRecord& run, std::span<ScheduleTurn> turns) {
   const auto read = std::ranges::find(run.phases, "draft prefill", &Phase::name);
   if (read == run.phases.end()) {
