@@ -163,7 +163,10 @@ std::string describe(const Timeline& timeline, const std::function<void()>& befo
     if (before_each) before_each();
     text += describe(timeline, run) + "\n";
   }
-  return text + fmt::format("Written by Decoscope {}.\n", program_version());
+  return text + fmt::format(
+                    "Times are measured; rates and speedups are derived from measured figures.\n"
+                    "Written by Decoscope {}.\n",
+                    program_version());
 }
 
 std::optional<std::string> other_weights(std::string_view recorded_model,

@@ -120,9 +120,10 @@ std::string part_of(const Timeline& timeline,
 std::string markdown_report(const Timeline& timeline,
                             const ReportOptions& options,
                             const std::function<void()>& before_each) {
-  std::string text =
-      fmt::format("# Decoscope report\n\n{}, written by Decoscope {}. Times are own compute.\n\n",
-                  counted(std::ssize(timeline.runs()), "run"), program_version());
+  std::string text = fmt::format(
+      "# Decoscope report\n\n{}, written by Decoscope {}. Times are own compute. Tokens and steps "
+      "are counted; rates, speed-ups and shares are derived from measured figures.\n\n",
+      counted(std::ssize(timeline.runs()), "run"), program_version());
   for (const RunRecord& run : timeline.runs()) {
     const std::uint32_t race = run.started.race;
     const std::vector<const RunRecord*> lanes =

@@ -54,7 +54,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 </div>
 <p id="words" aria-live="polite"></p>
 <div class="lanes" id="lanes"></div>
-<table id="figures"><caption class="dim">All lanes, at the end of the recording</caption></table>
+<table id="figures"><caption class="dim">All lanes, at the end of the recording. Tokens are counted; rates, speed-ups and shares are derived from measured figures</caption></table>
 <table id="repeats" hidden><caption class="dim">Repeated races: median (first to third quartile) of the runs that ended by themselves</caption></table>
 <p class="dim"><span class="accepted">green</span>: proposed and accepted &#183; <span class="bonus">dotted</span>: the model's own token after accepted ones &#183;
 <span class="approximate">dashed</span>: not verified &#183; below the text: the proposals of the step (<s>struck out</s>: rejected).

@@ -16,6 +16,7 @@
 
 #include "engine/base/types.h"
 #include "engine/event/timeline/timeline.h"
+#include "engine/trace/describe.h"
 #include "engine/trace/page/html.h"
 #include "engine/trace/page/report.h"
 #include "tests/support/files.h"
@@ -271,6 +272,13 @@ TEST(HtmlPage, has_the_prompts_only_on_request) {
   EXPECT_THAT(html_page(timeline).text, Not(HasSubstr("private")));
   EXPECT_THAT(html_page(timeline).text, HasSubstr("(left out of this page)"));
   EXPECT_THAT(html_page(timeline, {.prompt_text = true}).text, HasSubstr("a private question"));
+}
+
+TEST(MarkdownReport, says_what_is_derived_as_page_and_description_do) {
+  const Timeline timeline = timeline_of(test::small_stream());
+  for (const std::string& text :
+       {html_page(timeline).text, markdown_report(timeline), describe(timeline)})
+    EXPECT_THAT(text, HasSubstr("derived from measured figures"));
 }
 
 TEST(MarkdownReport, has_a_row_for_every_lane_and_escapes_text) {
