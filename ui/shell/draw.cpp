@@ -162,6 +162,7 @@ void Shell::draw(double seconds) {
   if (style_is_stale_ || scale != px(1)) apply_theme(settings_.theme, scale);
   style_is_stale_ = false;
   follow_units();
+  show_spaces(settings_.spaces);
   clock_ += seconds;
   since_event_ += seconds;
   selection_.begin_frame();
