@@ -238,6 +238,7 @@ struct TraceOptions {
   bool by_time = false;   // frames at equal distances of own compute; false: one for each step
   int ms_per_step = 250;  // by step: how long a frame is shown
   double seconds = 10;    // by time: how long the animation takes
+  int fps = 10;           // by time: frames a second
   std::string panel;      // panel that it shows; empty: the whole window
   int width = 1280, height = 720;  // of the window, pixels
 };

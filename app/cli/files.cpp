@@ -470,6 +470,11 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->check(real_number(1, 120))
       ->capture_default_str();
   convert
+      ->add_option("--fps", p.trace.fps,
+                   "of an animation by time: frames a second; it has at most 600 frames")
+      ->transform(whole_number(1, 50))
+      ->capture_default_str();
+  convert
       ->add_option("--clock", p.trace.clock,
                    "wall: time since the run began, with waits (default for a trace); compute: the "
                    "run's own compute, so all lanes of a race start at 0 (default for the timeline "

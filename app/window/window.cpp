@@ -177,6 +177,7 @@ int window(const WindowCommandOptions& options) {
   window_options.animation_plan.pace = animation.by_time ? ui::Pace::Time : ui::Pace::Step;
   window_options.animation_plan.ms_per_step = animation.ms_per_step;
   window_options.animation_plan.seconds = animation.seconds;
+  window_options.animation_plan.fps = animation.fps;
   window_options.first_step = animation.first_step;
   window_options.last_step = animation.last_step;
   window_options.run = animation.run;

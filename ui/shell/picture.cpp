@@ -179,6 +179,10 @@ void Shell::animation_row(Context& c) {
   } else {
     ImGui::InputDouble("seconds", &animation_plan_.seconds, 1, 5, "%.0f");
     animation_plan_.seconds = std::clamp(animation_plan_.seconds, 1.0, 120.0);
+    ImGui::SameLine();
+    ImGui::SetNextItemWidth(px(80));
+    ImGui::InputInt("fps", &animation_plan_.fps, 1, 5);
+    animation_plan_.fps = std::clamp(animation_plan_.fps, 1, 50);
   }
   const bool any = (c.compare ? !c.shown_runs().empty() : c.run() != nullptr) &&
                    (screen_ == Screen::Live || screen_ == Screen::Compare);

@@ -90,6 +90,7 @@ void check_no_animation(const TraceOptions& options) {
   const char* option = options.by_time                               ? "--by-time"
                        : options.ms_per_step != standard.ms_per_step ? "--ms-per-step"
                        : options.seconds != standard.seconds         ? "--seconds"
+                       : options.fps != standard.fps                 ? "--fps"
                        : !options.panel.empty()                      ? "--panel"
                                                                      : nullptr;
   if (option)

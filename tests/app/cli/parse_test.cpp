@@ -464,15 +464,17 @@ TEST(CommandLine, exports_and_descriptions_need_no_window) {
 
 TEST(CommandLine, an_animation_gets_its_pace_and_size) {
   parse({"trace", "convert", "a.pdrun", "a.gif", "--by-time", "--seconds", "4", "--panel", "text",
-         "--size", "800x600", "--last-step", "9"});
+         "--size", "800x600", "--last-step", "9", "--fps", "25"});
   ASSERT_TRUE(trace_options);
   EXPECT_EQ(trace_options->out, "a.gif");
+  EXPECT_EQ(trace_options->fps, 25);
   EXPECT_TRUE(trace_options->by_time);
   EXPECT_EQ(trace_options->seconds, 4);
   EXPECT_EQ(trace_options->panel, "text");
   EXPECT_EQ(trace_options->width, 800);
   EXPECT_EQ(trace_options->height, 600);
   EXPECT_EQ(trace_options->last_step, 9);
+  EXPECT_THROW(parse({"trace", "convert", "a.pdrun", "a.gif", "--fps", "0"}), kernels::Error);
   EXPECT_THROW(parse({"trace", "convert", "a.pdrun", "a.gif", "--ms-per-step", "5"}),
                kernels::Error);
   EXPECT_TRUE(refusal_of({"trace", "convert", "a.pdrun", "a.gif", "--seconds", "0"})

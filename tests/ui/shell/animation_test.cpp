@@ -250,6 +250,12 @@ TEST(AnimationFrames, follow_the_steps_or_the_time) {
   EXPECT_EQ(even.front().at, plan.from);
   EXPECT_EQ(even.back().at, plan.to);
   EXPECT_NEAR(even[10].at - even[9].at, (plan.to - plan.from) / 19, 1);
+  plan.fps = 25;
+  const std::vector<AnimationFrame> fast = ui::animation_frames(runs, plan);
+  ASSERT_EQ(fast.size(), 50u);
+  EXPECT_EQ(fast[0].ms, 40);
+  plan.seconds = 120;
+  EXPECT_EQ(ui::animation_frames(runs, plan).size(), ui::kMaxAnimationFrames);
 }
 
 TEST(AnimationFrames, of_many_steps_some_are_left_out) {

@@ -8,8 +8,6 @@
 namespace ui {
 namespace {
 
-constexpr int kFrameMs = 100;  // with Pace::Time
-
 // Returns the ends of the runs' steps in (from, to], in order.
 std::vector<double> ends_of_steps(std::span<const RunTimes* const> runs, double from, double to) {
   std::vector<double> ends;
@@ -35,8 +33,8 @@ std::vector<AnimationFrame> animation_frames(std::span<const RunTimes* const> ru
     for (std::size_t i = ends.empty() ? 0 : (ends.size() - 1) % every; i < ends.size(); i += every)
       frames.push_back({ends[i], ms});
   } else {
-    const auto n = static_cast<std::size_t>(std::clamp(std::lround(plan.seconds * 1000 / kFrameMs),
-                                                       2L, static_cast<long>(kMaxAnimationFrames)));
+    const auto n = static_cast<std::size_t>(std::clamp(std::lround(plan.seconds * plan.fps), 2L,
+                                                       static_cast<long>(kMaxAnimationFrames)));
     const int ms =
         std::max(10, static_cast<int>(std::lround(plan.seconds * 1000 / static_cast<double>(n))));
     for (std::size_t i = 0; i < n; ++i)

@@ -21,6 +21,7 @@ struct AnimationPlan {
   Pace pace = Pace::Step;
   int ms_per_step = 250;  ///< duration of a frame with Pace::Step, at least 10
   double seconds = 10;    ///< duration of the part with Pace::Time
+  int fps = 10;  ///< frames a second with Pace::Time, fewer for more than kMaxAnimationFrames
 };
 
 /// A frame of an animation.
