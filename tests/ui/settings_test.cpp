@@ -79,7 +79,7 @@ TEST(Settings, unwritable_folder_is_reported) {
 TEST(Settings, details_of_steps_get_a_quarter_of_the_memory_by_default) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30;
   ui::Settings s;
-  EXPECT_EQ(ui::payload_limit(s, 16 * kGiB), 4u << 30);
+  EXPECT_EQ(ui::payload_limit(s, 16 * kGiB), std::size_t{4} << 30);
   EXPECT_EQ(ui::payload_limit(s, 0), engine::kPayloadBudget) << "unknown";
   EXPECT_EQ(ui::payload_limit(s, 1), engine::kPayloadBudget) << "the least";
   s.payload_mb = 64;

@@ -137,8 +137,8 @@ TEST(SetupChat, the_recorded_setup_has_how_the_prompt_was_read) {
 // Recorded before the fields existed.
 TEST(SetupChat, an_old_recording_opens_as_before) {
   engine::EventList events;
-  const engine::RecordingReport report =
-      engine::read_recording(DECOSCOPE_SOURCE_DIR "/assets/recordings/first_race.pdrun", events);
+  const engine::RecordingReport report = engine::read_recording(
+      DECOSCOPE_SOURCE_DIR "/tests/fixtures/recordings/without_chat_fields.pdrun", events);
   EXPECT_EQ(report.notices(), std::vector<std::string>{});
   engine::Timeline timeline;
   for (const engine::Event& event : events.events) timeline.apply(event);
