@@ -121,8 +121,8 @@ TEST(WatchedRace, the_texts_scroll_with_the_playhead) {
   const std::vector<float> before = scrolls();
   window.after(11);
   const std::vector<float> after = scrolls();
-  ASSERT_EQ(before.size(), 5u);
-  ASSERT_EQ(after.size(), 5u);
+  ASSERT_EQ(before.size(), 6u);
+  ASSERT_EQ(after.size(), 6u);
   for (std::size_t i = 0; i < after.size(); ++i) EXPECT_GT(after[i], before[i]) << i;
 }
 
