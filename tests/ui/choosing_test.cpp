@@ -461,7 +461,7 @@ TEST(Choosing, targets_are_at_least_24_px_high) {
     run_to_the_end(ctx, stage);
     EXPECT_THAT(low_targets(ctx, "Setup###live.setup"), testing::IsEmpty());
     EXPECT_THAT(low_targets(ctx, "##top"), testing::IsEmpty());
-    ctx->KeyPress(ImGuiKey_F1);
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_Slash);
     ctx->Yield(3);
     EXPECT_THAT(low_targets(ctx, "##help"), testing::IsEmpty());
   });
