@@ -442,29 +442,4 @@ TEST(Choosing, emoji_of_an_answer_is_drawn) {
   EXPECT_EQ(ImTextCountCharsFromUtf8(cells[0].text.c_str(), nullptr), 1);
 }
 
-// Returns the labels of the buttons and fields of a window that are lower than 24 px.
-std::vector<std::string> low_targets(ImGuiTestContext* ctx, const char* name) {
-  const ImGuiWindow* window = ImGui::FindWindowByName(name);
-  IM_CHECK_RETV(window != nullptr, {"no window"});
-  ImGuiTestItemList items;
-  ctx->GatherItems(&items, window->ID);
-  IM_CHECK_RETV(items.GetSize() > 3, {"no items"});
-  std::vector<std::string> low;
-  for (int i = 0; i < items.GetSize(); ++i)
-    if (items[i]->RectFull.GetHeight() < 24 && items[i]->RectFull.GetHeight() > 0)
-      low.emplace_back(std::string(items[i]->DebugLabel) + " of " + items[i]->Window->Name);
-  return low;
-}
-
-TEST(Choosing, targets_are_at_least_24_px_high) {
-  play("targets", [](ImGuiTestContext* ctx, Stage& stage) {
-    run_to_the_end(ctx, stage);
-    EXPECT_THAT(low_targets(ctx, "Setup###live.setup"), testing::IsEmpty());
-    EXPECT_THAT(low_targets(ctx, "##top"), testing::IsEmpty());
-    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_Slash);
-    ctx->Yield(3);
-    EXPECT_THAT(low_targets(ctx, "##help"), testing::IsEmpty());
-  });
-}
-
 }  // namespace

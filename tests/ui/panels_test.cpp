@@ -114,32 +114,6 @@ TEST(Text, stroke_of_a_rejected_token_leaves_it_readable) {
   EXPECT_GT(std::ranges::max(stroke) - std::ranges::min(stroke), 10) << "it is slanted";
 }
 
-TEST(Text, spaces_are_dots_if_they_are_shown) {
-  DrawnWindow window;
-  window.said();
-  // The number of vertices of a cell.
-  const auto n_vertices = [&](const std::string& text) {
-    int n = 0;
-    window.gui.said([&] {
-      ImDrawList* list = ImGui::GetBackgroundDrawList();
-      const int before = list->VtxBuffer.Size;
-      ui::token_cell(list, {100, 100}, {200, 124}, text, ui::Mean::Accepted, {});
-      n = list->VtxBuffer.Size - before;
-    });
-    return n;
-  };
-  const int word = n_vertices("word"), words = n_vertices(" a word");
-  window.shell.settings().spaces = true;
-  window.said();
-  EXPECT_EQ(n_vertices("word"), word);
-  EXPECT_GT(n_vertices(" a word"), words);
-  const int one_dot = n_vertices("a word") - n_vertices("aword");
-  window.shell.settings().spaces = false;
-  window.said();
-  EXPECT_EQ(n_vertices(" a word"), words);
-  EXPECT_GT(one_dot, 0);
-}
-
 TEST(Trajectory, tokens_are_whole_or_end_in_an_ellipsis) {
   for (const char* decoder : {"jacobi", "lookahead"}) {
     SCOPED_TRACE(decoder);

@@ -30,7 +30,6 @@ TEST(Settings, survive_saving) {
   s.theme = ui::ThemeName::Light;
   s.scale_percent = 150;
   s.marks = false;
-  s.spaces = true;
   s.tour_done = true;
   s.screen = "compare";
   ui::remember_recent(s.recents, "/a = b.pdrun");

@@ -25,7 +25,6 @@
 #include "tests/support/display.h"
 #include "tests/support/files.h"
 #include "tests/support/needs.h"
-#include "tests/ui/support/drawn_window.h"
 #include "tests/ui/support/streams.h"
 #include "tests/ui/support/training_folder.h"
 #include "ui/panels/live/text_view.h"
@@ -563,28 +562,6 @@ TEST(Window, layout_of_an_older_version_is_set_aside) {
   EXPECT_FALSE(fs::exists(folder / "layout.ini.old"))
       << "a layout of the current version was replaced";
   fs::remove_all(folder);
-}
-
-TEST(Window, status_bar_changes_ten_times_a_second_while_decoding) {
-  DrawnWindow window;
-  std::vector<engine::Event> events = streams::one_run("lookahead", 300);
-  ASSERT_GT(events.size(), 90u);
-  std::string last;
-  int n_changes = -1;
-  window.shell.show(ui::Screen::Live);
-  for (std::size_t i = 0; i < 80; ++i) {
-    window.shell.take(std::vector<engine::Event>{events[i]});
-    const std::string said = window.gui.said(window.shell);
-    if (i < 20) continue;  // the run has begun
-    const std::size_t end = said.find(" events recorded");
-    ASSERT_NE(end, std::string::npos);
-    const std::size_t begin = said.rfind(' ', end - 1) + 1;
-    const std::string figure = said.substr(begin, end - begin);
-    n_changes += figure != last;
-    last = figure;
-  }
-  EXPECT_GE(n_changes, 5);
-  EXPECT_LE(n_changes, 10);
 }
 
 }  // namespace

@@ -27,7 +27,6 @@ struct Settings {
   std::string screen;       // the last screen shown; empty: none yet
   bool marks = true;        // show the marks of token cells
   bool flowing_text = false;
-  bool spaces = false;    // token cells show each space as a thin dot
   Motion motion{};        // System
   UnitStyle units{};      // Short
   std::string text_font;  // path of a .ttf or .otf file; empty: the program's own font

@@ -174,8 +174,6 @@ void Shell::appearance_rows() {
   }
   row("Marks in token cells");
   tick("###marks_setting", settings_.marks);
-  row("Spaces in token cells as dots");
-  tick("###spaces_setting", settings_.spaces);
   row("Text without cells");
   tick("###flow_setting", settings_.flowing_text);
 }

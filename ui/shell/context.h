@@ -20,9 +20,6 @@ struct TrainingHistory;
 
 namespace ui {
 
-/// The figures of a run that is being decoded change at most ten times a second, so that they can be read.
-inline constexpr double kLiveSeconds = 0.1;
-
 struct Catalog;
 struct Notes;
 struct Playhead;

@@ -162,7 +162,6 @@ void Shell::draw(double seconds) {
   if (style_is_stale_ || scale != px(1)) apply_theme(settings_.theme, scale);
   style_is_stale_ = false;
   follow_units();
-  show_spaces(settings_.spaces);
   clock_ += seconds;
   since_event_ += seconds;
   selection_.begin_frame();
@@ -492,12 +491,6 @@ void Shell::draw_status_bar(Context& c) {
   if (model && has_chip && !chip_has_model_)
     facts.model = fmt::format("{}, {}, {}", model->name, model->dtype, size_words(*model));
   facts.running = is_going(live);
-  // While decoding, these change at most ten times a second, so that they can be read.
-  const bool decodes = facts.running && c.source.empty() && !live.held();
-  if (!decodes || ImGui::GetTime() >= bar_figures_.at + kLiveSeconds)
-    bar_figures_ = {facts.n_events, facts.draw_ms, ImGui::GetTime()};
-  facts.n_events = bar_figures_.n_events;
-  facts.draw_ms = bar_figures_.draw_ms;
   if (!facts.running)
     facts.paused = requested_since_ >= 0 && awaits_run_ ? requested_held_ : form_.start_held;
   for (const engine::RunRecord& run : c.timeline.runs())

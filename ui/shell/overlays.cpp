@@ -59,7 +59,7 @@ void Shell::key_row(const BoundKey& key) {
   const KeyAction* first = taken_by(keys_, key);
   ImGui::PushStyleColor(ImGuiCol_Text, colour(awaited || first ? theme().warn : theme().bright));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(kTargetPadding)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, 0));
   const std::string shown = awaited ? "press a key" : key.keys + (key.changed ? " (changed)" : "");
   if (ImGui::Button((shown + "###key").c_str())) rebinding_ = key.of;
   ImGui::PopStyleVar();

@@ -547,11 +547,6 @@ class Shell {
   std::string message_, palette_text_, path_, find_text_, find_result_;
   double message_until_ = 0;
   float draw_ms_ = 0;  // time to draw a frame, smoothed
-  struct BarFigures {
-    std::int64_t n_events = 0;
-    double draw_ms = 0;
-    double at = 0;  // ImGui::GetTime() when they were taken
-  } bar_figures_;   // shown in the status bar
 };
 
 }  // namespace ui

@@ -499,7 +499,7 @@ bool link(const char* label) {
                                               : theme().monochrome             ? theme().bright
                                                                    : look(Mean::Guess).fill));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(kTargetPadding)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(4)));
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
   const bool pressed = ImGui::Button(label);
   ImGui::PopStyleVar(2);

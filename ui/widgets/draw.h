@@ -41,8 +41,6 @@ struct CellFlags {
 };
 /// Opacity of the stroke through a rejected token.
 inline constexpr float kStroke = 0.5f;
-/// Decides whether token cells show each space as a thin dot.
-void show_spaces(bool show);
 /// Draws a token in the monospaced font, clipped to its box.
 void token_cell(ImDrawList* list,
                 ImVec2 min,

@@ -19,8 +19,6 @@ struct Fonts {
 // Heights in pixels at 100 % (Dear ImGui counts from ascent to descent).
 constexpr float kTextSize = 15.5f, kSmallSize = 13.5f, kMonoSize = 15.5f, kBigSize = 29,
                 kMarkSize = 10.5f, kTruthSize = 11;
-/// Vertical padding of a line of text that can be clicked, px at 100 %; the target is then 24 px high (WCAG 2.2, 2.5.8).
-constexpr float kTargetPadding = (24 - kTextSize) / 2;
 
 /// Adds the fonts to the current context's atlas; the regular one is the default.
 /// @param text_font  path of a .ttf or .otf file that replaces Roboto; Roboto and the system's fonts have the characters that it lacks. Empty, or

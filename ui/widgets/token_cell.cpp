@@ -1,6 +1,5 @@
 // Cells of tokens: fill, border, corner, mark and text of a meaning (ui/widgets/theme.h).
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -63,18 +62,6 @@ void wavy_line(ImDrawList* list, ImVec2 from, float to_x, ImU32 ink) {
 }
 
 const std::string kSpaceSign = "_";
-bool spaces_are_shown = false;
-
-// Draws a dot in the middle of each space of a text in the monospaced font.
-void dots(ImDrawList* list, ImVec2 at, float size, ImU32 ink, const std::string& text) {
-  const auto width = [size](const char* begin, const char* end) {
-    return fonts().mono->CalcTextSizeA(size, FLT_MAX, 0, begin, end).x;
-  };
-  const float half = width(" ", nullptr) / 2;
-  for (std::size_t i = text.find(' '); i != std::string::npos; i = text.find(' ', i + 1))
-    list->AddCircleFilled({at.x + width(text.data(), text.data() + i) + half, at.y + size / 2},
-                          px(1), ink);
-}
 
 // Draws how an accepted token was proposed: a shape of its own for each kind. In the monochrome theme the shapes differ from the cell's fill.
 void corner(ImDrawList* list, ImVec2 min, Mean origin, bool quiet) {
@@ -133,10 +120,6 @@ void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, flo
   list->PopClipRect();
 }
 
-void show_spaces(bool show) {
-  spaces_are_shown = show;
-}
-
 void token_cell(ImDrawList* list,
                 ImVec2 min,
                 ImVec2 max,
@@ -185,7 +168,6 @@ void token_cell(ImDrawList* list,
   const std::string& shown = blank ? kSpaceSign : flags.elide ? cut : text;
   list->AddText(fonts().mono, size, {min.x + pad, y}, colour(ink), shown.data(),
                 shown.data() + shown.size());
-  if (spaces_are_shown) dots(list, {min.x + pad, y}, size, colour(ink), shown);
   list->PopClipRect();
   if (mark_width > 0)
     list->AddText(fonts().mono, px(kMarkSize), {max.x - mark_width - px(3), min.y + px(2)},

@@ -609,8 +609,8 @@ void form_part(Context& context) {
 }
 
 void draw(Context& context) {
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(3)));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), px(kTargetPadding)));
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(5)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), px(3)));
   const FrameLines lines(theme().line);
   const auto recorded = recorded_runs(context);
   if (!recorded.empty()) recorded_part(context, recorded);

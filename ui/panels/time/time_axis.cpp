@@ -11,7 +11,6 @@
 #include "ui/prepare/playhead.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
-#include "ui/widgets/fonts.h"
 #include "ui/widgets/legend.h"
 
 namespace ui::time_axis {
@@ -96,8 +95,8 @@ void draw_icon(Icon icon, ImVec2 centre, ImU32 ink) {
 bool icon_button(const char* label, Icon icon, const char* help) {
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Text, IM_COL32(0, 0, 0, 0));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(kTargetPadding)));
-  const bool pressed = ImGui::Button(label, {px(24), 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(3)));
+  const bool pressed = ImGui::Button(label, {px(22), 0});
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(2);
   const ImVec2 min = ImGui::GetItemRectMin(), max = ImGui::GetItemRectMax();
