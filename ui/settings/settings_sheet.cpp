@@ -35,19 +35,11 @@ void row(const char* label) {
 template <class Choice, std::size_t n>
 void choice(const char* id, const std::array<const char*, n>& labels, Choice& value) {
   int index = static_cast<int>(value);
-  if (ImGui::Combo(id, &index, labels.data(), static_cast<int>(n)))
-    value = static_cast<Choice>(index);
+  if (combo(id, index, labels)) value = static_cast<Choice>(index);
 }
 
 void explained(const char* why) {
   if (ImGui::IsItemHovered()) tooltip(why);
-}
-
-// Returns the height of a text that wraps at the window's edge, with the space below it.
-float height_of(const std::string& text) {
-  const float wide = ImGui::GetContentRegionAvail().x;
-  return ImGui::CalcTextSize(text.c_str(), nullptr, false, wide).y +
-         ImGui::GetStyle().ItemSpacing.y;
 }
 
 // Draws a slider for a whole number. @return whether it was changed
@@ -144,8 +136,7 @@ void Shell::appearance_rows() {
   std::ranges::transform(kThemes, labels.begin(), &NamedTheme::label);
   row("Colours");
   int shown = static_cast<int>(settings_.theme);
-  if (ImGui::Combo("##theme", &shown, labels.data(), static_cast<int>(labels.size())))
-    set_theme(static_cast<ThemeName>(shown));
+  if (combo("##theme", shown, labels)) set_theme(static_cast<ThemeName>(shown));
   row("Size of texts and buttons");
   int percent = settings_.scale_percent;
   if (slider("##scale", percent, 50, 300, "%d %%")) pending_scale_ = percent;
@@ -167,7 +158,7 @@ void Shell::appearance_rows() {
   const LayoutPreset& preset = preset_named(settings_.layout);
   if (ImGui::BeginCombo("##layout", preset.label)) {
     for (const LayoutPreset& one : layout_presets()) {
-      if (ImGui::Selectable(one.label, &one == &preset)) use_layout(one);
+      if (selectable(one.label, &one == &preset)) use_layout(one);
       explained(one.help);
     }
     ImGui::EndCombo();

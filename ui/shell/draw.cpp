@@ -120,13 +120,12 @@ void list_tabs(ImGuiContext*, ImGuiDockNode*, ImGuiTabBar* bar) {
   for (ImGuiTabItem& tab : bar->Tabs)
     wide = std::max(wide, ImGui::CalcTextSize(ImGui::TabBarGetTabName(bar, &tab), nullptr, true).x);
   const float room = frame_area().max.y - ImGui::GetCursorScreenPos().y - px(10);
-  const int most = std::max(1, static_cast<int>(room / ImGui::GetTextLineHeightWithSpacing()));
+  const int most = std::max(1, static_cast<int>(room / px(kLeastTarget)));
   const int n_columns = (bar->Tabs.Size + most - 1) / most;
   for (int i = 0; i < bar->Tabs.Size; ++i) {
     ImGuiTabItem& tab = bar->Tabs[i];
     if (i % n_columns > 0) ImGui::SameLine(0, px(20));
-    if (ImGui::Selectable(ImGui::TabBarGetTabName(bar, &tab), tab.ID == bar->SelectedTabId, 0,
-                          {wide, 0}))
+    if (selectable(ImGui::TabBarGetTabName(bar, &tab), tab.ID == bar->SelectedTabId, 0, {wide, 0}))
       ImGui::TabBarQueueFocus(bar, &tab);
   }
 }
@@ -241,8 +240,7 @@ void Shell::draw_screen_choice() {
       ImGui::OpenPopup("screens");
     if (ImGui::BeginPopup("screens")) {
       for (const Choice& choice : kChoices)
-        if (ImGui::MenuItem(choice.name, choice.keys, screen_ == choice.screen))
-          show(choice.screen);
+        if (menu_item(choice.name, choice.keys, screen_ == choice.screen)) show(choice.screen);
       ImGui::EndPopup();
     }
     ImGui::SameLine();

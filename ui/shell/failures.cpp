@@ -27,7 +27,7 @@ void begin_report_bar(const char* id, float top, const std::string& what, Rgb rg
   begin_bar(id, {area.min.x, top}, {area.wide(), px(kReportBar)}, {px(14), px(4)});
   ImGui::GetWindowDrawList()->AddRectFilled(
       {area.min.x, top}, {area.min.x + px(5), top + px(kReportBar)}, colour(rgb));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(10), px(4)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(10), target_padding()));
   ImGui::AlignTextToFramePadding();
   // Leaves room at the right for the remedies, as wide as in the last frame.
   const float remedies = *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("remedies"), px(340));

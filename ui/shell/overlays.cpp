@@ -59,10 +59,12 @@ void Shell::key_row(const BoundKey& key) {
   const KeyAction* first = taken_by(keys_, key);
   ImGui::PushStyleColor(ImGuiCol_Text, colour(awaited || first ? theme().warn : theme().bright));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, target_padding()));
   const std::string shown = awaited ? "press a key" : key.keys + (key.changed ? " (changed)" : "");
-  if (ImGui::Button((shown + "###key").c_str())) rebinding_ = key.of;
-  ImGui::PopStyleVar();
+  ImGui::PushStyleVar(ImGuiStyleVar_ButtonTextAlign, ImVec2(0, 0.5f));
+  const float wide = std::max(ImGui::CalcTextSize(shown.c_str()).x, px(kLeastTarget));
+  if (ImGui::Button((shown + "###key").c_str(), {wide, 0})) rebinding_ = key.of;
+  ImGui::PopStyleVar(2);
   ImGui::PopStyleColor(2);
   if (ImGui::IsItemHovered())
     tooltip(first
@@ -76,7 +78,12 @@ void Shell::key_row(const BoundKey& key) {
 }
 
 void Shell::draw_help() {
-  if (begin_sheet("##help", {px(1100), px(760)}, overlay_begins_)) {
+  if (begin_sheet("##help", {px(1400), px(760)}, overlay_begins_)) {
+    static const std::string kMouse =
+        "Click a key to change it; changes are saved in settings.txt. On a timeline: the wheel "
+        "zooms at the mouse, a right drag pans, a left drag measures, the ruler moves the "
+        "playhead; W S A D (by position on the keyboard) zoom and pan; a double click shows "
+        "details, a middle click zooms to a slice. In Mask, Ctrl and the wheel zoom.";
     heading("Keys");
     ImGui::SameLine(0, px(16));
     if (link("Tour of the screen Live###tour")) {
@@ -87,20 +94,17 @@ void Shell::draw_help() {
     if (button("Close")) help_ = false;
     if (!help_) rebinding_ = nullptr;
     ImGui::Dummy({1, px(4)});
-    ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1)));
-    if (ImGui::BeginTable("keys", ImGui::GetContentRegionAvail().x < px(760) ? 1 : 2)) {
+    ImGui::BeginChild("rows", {0, -height_of(kMouse)});
+    ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), 0));
+    const int n_columns = static_cast<int>(ImGui::GetContentRegionAvail().x / px(380));
+    if (ImGui::BeginTable("keys", std::clamp(n_columns, 1, 3))) {
       for (const BoundKey& key : keys_)
         if (!key.keys.empty()) key_row(key);
       ImGui::EndTable();
     }
     ImGui::PopStyleVar();
-    ImGui::Dummy({1, px(4)});
-    wrapped(
-        "Click a key to change it; changes are saved in settings.txt. On a timeline: the wheel "
-        "zooms at the mouse, a right drag pans, a left drag measures, the ruler moves the "
-        "playhead; W S A D (by position on the keyboard) zoom and pan; a double click shows "
-        "details, a middle click zooms to a slice. In Mask, Ctrl and the wheel zoom.",
-        theme().dim);
+    ImGui::EndChild();
+    wrapped(kMouse, theme().dim);
   }
   ImGui::End();
 }
@@ -113,7 +117,7 @@ void Shell::draw_palette() {
     for (const BoundKey& key : keys_) {
       if (key.keys.empty() || !found_in(key.of->does, wanted)) continue;
       const bool chosen =
-          ImGui::Selectable(fmt::format("{}##{}", key.of->does, key.of->name).c_str(), first) ||
+          selectable(fmt::format("{}##{}", key.of->does, key.of->name).c_str(), first) ||
           (enter && first);
       ImGui::SameLine(right_edge() - ImGui::CalcTextSize(key.keys.c_str()).x);
       words(key.keys, theme().dim);
@@ -126,7 +130,7 @@ void Shell::draw_palette() {
     // An entry without a key. @return whether it was chosen, which closes the palette
     const auto entry = [&](const std::string& does, const char* id) {
       if (!palette_ || !found_in(does.c_str(), wanted)) return false;
-      const bool chosen = ImGui::Selectable((does + "##" + id).c_str(), first) || (enter && first);
+      const bool chosen = selectable((does + "##" + id).c_str(), first) || (enter && first);
       first = false;
       if (chosen) palette_ = false;
       return chosen;
@@ -201,7 +205,7 @@ void Shell::recents_part(const std::string& typed) {
     if (paths->empty()) continue;
     small_label(paths == &settings_.recents ? "Recent recordings" : "Recent models");
     for (const std::string& path : std::span(*paths).first(std::min(paths->size(), kMost))) {
-      if (!ImGui::Selectable((path + "##recent").c_str())) continue;
+      if (!selectable((path + "##recent").c_str())) continue;
       open_dialog_ = false;
       requests_.open = path;
     }
@@ -230,8 +234,8 @@ void Shell::draw_open_dialog(Context& c) {
     recents_part(path);
     for (const FileEntry& entry :
          entries_near(path, {".pdrun", ".gguf", engine::kTrainingLogName})) {
-      if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
-                             ImGuiSelectableFlags_NoAutoClosePopups))
+      if (!selectable((entry.shown + "##" + entry.path).c_str(), false,
+                      ImGuiSelectableFlags_NoAutoClosePopups))
         continue;
       path_ = entry.path;
       if (!entry.is_folder) {

@@ -169,8 +169,7 @@ void Shell::animation_row(Context& c) {
   ImGui::SameLine();
   ImGui::SetNextItemWidth(px(160));
   int pace = static_cast<int>(animation_plan_.pace);
-  if (ImGui::Combo("##pace", &pace, kPaces.data(), static_cast<int>(kPaces.size())))
-    animation_plan_.pace = static_cast<Pace>(pace);
+  if (combo("##pace", pace, kPaces)) animation_plan_.pace = static_cast<Pace>(pace);
   ImGui::SameLine();
   ImGui::SetNextItemWidth(px(110));
   if (animation_plan_.pace == Pace::Step) {
@@ -218,9 +217,9 @@ void Shell::picture_row() {
   ImGui::SameLine();
   ImGui::SetNextItemWidth(px(170));
   if (ImGui::BeginCombo("##picture_of", chosen ? chosen->title : "the whole window")) {
-    if (ImGui::Selectable("the whole window", !chosen)) picture_panel_.clear();
+    if (selectable("the whole window", !chosen)) picture_panel_.clear();
     for (const char* id : panels_of(screen_))
-      if (offers(id) && ImGui::Selectable(panel_named(id)->title, picture_panel_ == id))
+      if (offers(id) && selectable(panel_named(id)->title, picture_panel_ == id))
         picture_panel_ = id;
     ImGui::EndCombo();
   }
@@ -230,7 +229,7 @@ void Shell::picture_row() {
   ImGui::SetNextItemWidth(px(64));
   if (ImGui::BeginCombo("##picture_times", kScales[static_cast<std::size_t>(picture_times_ - 1)])) {
     for (int times = 1; times <= static_cast<int>(kScales.size()); ++times)
-      if (ImGui::Selectable(kScales[static_cast<std::size_t>(times - 1)], picture_times_ == times))
+      if (selectable(kScales[static_cast<std::size_t>(times - 1)], picture_times_ == times))
         picture_times_ = times;
     ImGui::EndCombo();
   }

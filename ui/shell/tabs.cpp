@@ -96,7 +96,8 @@ float draw_controls(Context& context, const Panel& panel, const ImGuiDockNode& n
   // Controls that would cover the tabs are in a popup.
   const bool fits = node.TabBar->WidthAllTabs + px(*width) + px(24) <= node.Size.x;
   const float left = node.Pos.x + node.Size.x - px(fits ? *width : 30) - px(12);
-  ImGui::SetCursorScreenPos({left, node.TabBar->BarRect.Min.y + px(3.5f)});
+  const ImRect& bar = node.TabBar->BarRect;
+  ImGui::SetCursorScreenPos({left, bar.Min.y + (bar.GetHeight() - px(kLeastTarget)) / 2});
   const auto controls = [&] {
     ImGui::BeginGroup();
     panel.head(context);
@@ -132,7 +133,7 @@ void draw_head(Context& context, const Panel& panel, ImGuiWindow* window) {
   if ((panel.head || !name.empty()) && !has_controls_inside(window)) {
     const float right = node->Pos.x + node->Size.x;
     ImGui::PushID(window->ID);
-    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(6), px(2)));
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(6), target_padding()));
     ImGui::PushClipRect(node->TabBar->BarRect.Min, {right, node->TabBar->BarRect.Max.y}, true);
     const ImVec2 was = ImGui::GetCursorScreenPos();
     draw_name(name, window, panel.head ? draw_controls(context, panel, *node) : right);

@@ -111,6 +111,10 @@ float px(float at_100_percent) {
   return at_100_percent * current_scale;
 }
 
+float target_padding() {
+  return std::max(0.0f, (px(kLeastTarget) - ImGui::GetFontSize()) / 2);
+}
+
 void apply_theme(ThemeName name, float scale) {
   current = &theme_named(name);
   current_scale = scale;
@@ -139,6 +143,9 @@ void apply_theme(ThemeName name, float scale) {
   style.WindowMenuButtonPosition = ImGuiDir_Left;
   style.DisabledAlpha = 0.55f;
   style.ScaleAllSizes(scale);
+  // Dear ImGui rounds the size of the font and cuts the fraction of the padding; a row of a table still has the least height of a target.
+  style.CellPadding.y =
+      std::max(style.CellPadding.y, (px(kLeastTarget) - std::round(px(kTextSize))) / 2);
   style.TabMinWidthShrink = FLT_MAX;  // tabs without room scroll; their titles are never cut
   style.FontScaleMain = scale;
   set_colours(style, *current);
@@ -328,13 +335,18 @@ void truth_sign(Truth truth) {
 }
 
 bool figure_button(const Figure& figure, ImVec2 size) {
-  const bool pressed = ImGui::InvisibleButton(figure.label.c_str(),
-                                              {std::max(1.0f, size.x), std::max(1.0f, size.y)});
+  size = {std::max(1.0f, size.x), std::max(1.0f, size.y)};
+  const bool has_steps = figure.step_set != StepSet::None;
+  bool pressed = false;
+  if (has_steps)
+    pressed = ImGui::InvisibleButton(figure.label.c_str(), size);
+  else
+    ImGui::Dummy(size);
   if (ImGui::IsItemHovered()) {
     formula_tooltip(figure);
-    if (figure.step_set != StepSet::None) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    if (has_steps) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   }
-  return pressed && figure.step_set != StepSet::None;
+  return pressed;
 }
 
 void label_value(const char* label, const std::string& value, Truth truth) {
@@ -345,12 +357,19 @@ void label_value(const char* label, const std::string& value, Truth truth) {
 bool label_value(const Figure& figure) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const float wide = ImGui::GetContentRegionAvail().x;
+  const bool is_target = figure.step_set != StepSet::None;
+  const float above = is_target ? target_padding() : 0;
+  ImGui::SetCursorScreenPos({min.x, min.y + above});
   ImGui::BeginGroup();
   put_label_and_value(figure.label.c_str(), figure.value, figure.truth);
   ImGui::EndGroup();
-  const float high = ImGui::GetItemRectSize().y;
+  const float high = ImGui::GetItemRectSize().y + 2 * above;
   ImGui::SetCursorScreenPos(min);
-  return figure_button(figure, {wide, high});
+  // Targets touch each other.
+  ImGui::PushStyleVarY(ImGuiStyleVar_ItemSpacing, is_target ? 0 : ImGui::GetStyle().ItemSpacing.y);
+  const bool pressed = figure_button(figure, {wide, high});
+  ImGui::PopStyleVar();
+  return pressed;
 }
 
 void formula_tooltip(const Figure& figure) {
@@ -499,7 +518,7 @@ bool link(const char* label) {
                                               : theme().monochrome             ? theme().bright
                                                                    : look(Mean::Guess).fill));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(4)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, target_padding()));
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
   const bool pressed = ImGui::Button(label);
   ImGui::PopStyleVar(2);
@@ -552,7 +571,7 @@ bool begin_quiet_choice(const char* id, const std::string& shown) {
   ImGui::PushStyleColor(ImGuiCol_FrameBg, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(4), px(3)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(4), target_padding()));
   const bool open = ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_WidthFitPreview);
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(3);
@@ -566,7 +585,7 @@ bool quiet_choice(const char* id,
   bool changed = false;
   if (!begin_quiet_choice(id, std::string(prefix) + names[index])) return false;
   for (int i = 0; i < static_cast<int>(names.size()); ++i) {
-    if (!ImGui::Selectable(names[i], i == index)) continue;
+    if (!selectable(names[i], i == index)) continue;
     index = i;
     changed = true;
   }

@@ -19,6 +19,10 @@ const Theme& theme();
 void apply_theme(ThemeName name, float scale);
 /// Converts pixels at 100 % to pixels at the user's scale.
 float px(float at_100_percent);
+/// The least width and height of an item that can be clicked, px at 100 %.
+inline constexpr float kLeastTarget = 24;
+/// Returns the vertical padding with which a line of the current font has the least height of a target.
+float target_padding();
 
 /// Returns a colour for Dear ImGui.
 ImU32 colour(Rgb rgb, float alpha = 1);
@@ -94,7 +98,7 @@ void label_value(const char* label, const std::string& value, Truth truth = Trut
 /// The same for a figure, with its formula as the tooltip.
 /// @return whether it was clicked, to select its steps
 bool label_value(const Figure& figure);
-/// Puts an invisible button over a figure, with its formula as the tooltip.
+/// Puts an invisible button over a figure that has steps, with its formula as the tooltip; another figure has the tooltip alone.
 /// @return whether it was clicked and has steps
 bool figure_button(const Figure& figure, ImVec2 size);
 /// Returns the label of a figure shortened to a width in the current font: "tok/step" for "tokens / step", "vs run 1" for
@@ -122,6 +126,18 @@ void continue_row(const char* label);
 bool link(const char* label);
 /// While an object exists, fields have a border in its colour; on a light card their background alone is too faint.
 class FrameLines {
+/// Works like ImGui::Selectable(); it has the least height of a target.
+bool selectable(const char* label,
+                bool selected = false,
+                ImGuiSelectableFlags flags = 0,
+                ImVec2 size = {0, 0});
+/// Works like ImGui::MenuItem(); it has the least height of a target.
+bool menu_item(const char* label,
+               const char* keys = nullptr,
+               bool selected = false,
+               bool enabled = true);
+/// Works like ImGui::Combo(); the items of its list have the least height of a target.
+bool combo(const char* id, int& index, std::span<const char* const> names);
  public:
   /// Adds the border.
   explicit FrameLines(Rgb rgb);

@@ -158,8 +158,8 @@ void legend_button(const char* id,
                    const char* also) {
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(4), px(3)));
-  ImGui::Button(id);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(4), target_padding()));
+  ImGui::Button(id, {px(kLeastTarget), 0});
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(2);
   if (!ImGui::IsItemHovered() && !ImGui::IsItemFocused()) return;

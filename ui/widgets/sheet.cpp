@@ -46,4 +46,10 @@ void heading(const char* text) {
   ImGui::PopFont();
 }
 
+float height_of(const std::string& text) {
+  const float wide = ImGui::GetContentRegionAvail().x;
+  return ImGui::CalcTextSize(whole_words(text, wide).c_str(), nullptr, false, wide).y +
+         ImGui::GetStyle().ItemSpacing.y;
+}
+
 }  // namespace ui

@@ -13,6 +13,8 @@ namespace ui {
 bool begin_sheet(const char* name, ImVec2 size, bool focus);
 /// Draws the title of a sheet.
 void heading(const char* text);
+/// Returns the height of a text that wraps at the window's edge, with the space below it.
+float height_of(const std::string& text);
 
 /// Begins a bar across the window that ends at `bottom`, with a sentence in large type, or in smaller type if it is too long;
 /// ImGui::End() ends the bar.

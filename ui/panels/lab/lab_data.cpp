@@ -121,7 +121,7 @@ void lab_head(Context& context, const Panel& panel) {
   ImGui::SameLine();
   if (!begin_quiet_choice("##lab_run", "run " + name_of(*shown))) return;
   for (const engine::RunRecord& run : context.timeline.runs())
-    if (ImGui::Selectable(name_of(run).c_str(), &run == shown)) context.selection.run = run.id();
+    if (selectable(name_of(run).c_str(), &run == shown)) context.selection.run = run.id();
   ImGui::EndCombo();
 }
 

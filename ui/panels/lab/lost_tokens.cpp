@@ -62,7 +62,7 @@ void row(Context& context, const LostToken& token) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   ImGui::PushID(&token);
-  if (ImGui::Selectable("##steps", false, ImGuiSelectableFlags_SpanAllColumns))
+  if (selectable("##steps", false, ImGuiSelectableFlags_SpanAllColumns))
     context.choose_steps(*context.run(), token.steps,
                          fmt::format("rejected \"{}\"", token.proposed_text));
   if (ImGui::IsItemHovered()) tooltip("Click: select these steps.");

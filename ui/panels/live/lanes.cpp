@@ -129,7 +129,8 @@ void lane_head(Context& context, const engine::RunRecord& run) {
   ImGui::Dummy({1, px(6)});
 }
 
-void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n) {
+// Draws the figures of a lane. @return true if each has a line of its own
+bool lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n) {
   const Numbers& numbers = run_numbers(context, run);
   Figure figures[] = {numbers.tokens_per_second, numbers.tokens_per_step, numbers.speedup};
   figures[2].label = "speed-up";
@@ -148,6 +149,7 @@ void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n)
                            step_set_words(figures[i].step_set));
   }
   ImGui::PopStyleVar();
+  return in_lines;
 }
 
 // Returns the share of the answer that is committed at the playhead; while the run is not finished, the share of max tokens.
@@ -194,11 +196,12 @@ void lane_card(Context& context,
   if (begin_card(id.c_str(), size)) {
     const std::size_t n = context.n_steps(run);
     lane_head(context, run);
-    lane_numbers(context, run, n);
-    ImGui::Dummy({1, px(1)});
+    // In a narrow lane the figures take the height of the gaps around the bar.
+    const bool in_lines = lane_numbers(context, run, n);
+    if (!in_lines) ImGui::Dummy({1, px(1)});
     share_bar(progress_of(context, run, n), {ImGui::GetContentRegionAvail().x, px(5)},
               run.started.decoder == "ar" ? theme().dim : fill_of(Mean::Accepted));
-    ImGui::Dummy({1, px(4)});
+    if (!in_lines) ImGui::Dummy({1, px(4)});
     if (run.failed) wrapped(for_window(run.failed->message), theme().bad);
     if (reads_right_to_left(context, run)) right_to_left_words();
     if (ImGui::BeginChild("text")) {

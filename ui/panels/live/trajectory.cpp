@@ -245,7 +245,7 @@ void folded_block(Context& context, const engine::RunRecord& run, const FoldedBl
   const bool open = unfolded.contains(key);
   to_left_edge();
   const ImVec2 at = ImGui::GetCursorPos();
-  if (ImGui::Selectable("###fold", false, ImGuiSelectableFlags_AllowOverlap, {0, px(22)})) {
+  if (selectable("###fold", false, ImGuiSelectableFlags_AllowOverlap, {0, px(22)})) {
     if (open)
       unfolded.erase(key);
     else

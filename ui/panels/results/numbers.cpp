@@ -252,7 +252,7 @@ void chosen_sizes(Context& context, const engine::RunRecord& run, const StepRang
     ImGui::PushID(row.smallest);
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    if (ImGui::Selectable(size_words(row).c_str(), false, ImGuiSelectableFlags_SpanAllColumns))
+    if (selectable(size_words(row).c_str(), false, ImGuiSelectableFlags_SpanAllColumns))
       context.choose_steps(run, steps_of_size(run, n_steps, row.smallest, row.largest),
                            row.largest == 0 ? "chose no guesses" : "chose size " + size_words(row));
     if (ImGui::IsItemHovered())

@@ -129,8 +129,8 @@ void prompt_row(Context& context, const PromptResult& row, int index) {
   ImGui::TableNextColumn();
   ImGui::PushID(index);
   const bool is_shown = context.selection.race == row.race && context.selection.run == row.run;
-  if (ImGui::Selectable((row.prompt_id + "###prompt").c_str(), is_shown,
-                        ImGuiSelectableFlags_SpanAllColumns))
+  if (selectable((row.prompt_id + "###prompt").c_str(), is_shown,
+                 ImGuiSelectableFlags_SpanAllColumns))
     show_race(context, row);
   if (ImGui::IsItemHovered()) {
     const engine::RunRecord* run = context.timeline.run(row.run);
@@ -176,7 +176,7 @@ void task_table(PromptsView& view) {
 void draw_prompts(Context& context) {
   PromptsView& view = view_of(context);
   // Low rows with little space between the columns, so that a narrow panel has room for all.
-  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(5), px(1.5f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(5), ImGui::GetStyle().CellPadding.y));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), px(4)));
   if (view.show == Show::Tasks) task_table(view);
   if (view.show == Show::Prompts) prompt_table(context, view);

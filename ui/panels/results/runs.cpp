@@ -179,20 +179,19 @@ void show_run(Context& context, const engine::RunRecord& run) {
 
 void run_menu(Context& context, const engine::RunRecord& run) {
   if (!ImGui::BeginPopupContextItem("menu")) return;
-  if (ImGui::MenuItem("Use these settings again"))
+  if (menu_item("Use these settings again"))
     use_again(context.form, context.catalog, context.timeline, run);
-  if (has_recorded_sizes(context.timeline, run) &&
-      ImGui::MenuItem("Repeat with the recorded sizes")) {
+  if (has_recorded_sizes(context.timeline, run) && menu_item("Repeat with the recorded sizes")) {
     use_with_sizes(context.form, context.catalog, context.timeline, run);
     (run.started.race ? context.requests.race : context.requests.run) = true;
   }
-  if (ImGui::MenuItem("Rename")) begin_to_rename(context, run);
-  if (ImGui::MenuItem(context.note_of(run) ? "Edit the note###note" : "Add a note###note"))
+  if (menu_item("Rename")) begin_to_rename(context, run);
+  if (menu_item(context.note_of(run) ? "Edit the note###note" : "Add a note###note"))
     begin_to_note(context, run);
   const auto& marked = view_of(context).marked;
   const bool is_marked = std::find(marked.begin(), marked.end(), run.id()) != marked.end();
-  if (ImGui::MenuItem("Compare", "Ctrl+click", is_marked)) mark_to_compare(context, run.id());
-  if (ImGui::MenuItem("Copy description")) context.requests.copy = facts_of(context, run);
+  if (menu_item("Compare", "Ctrl+click", is_marked)) mark_to_compare(context, run.id());
+  if (menu_item("Copy description")) context.requests.copy = facts_of(context, run);
   ImGui::EndPopup();
 }
 
@@ -231,8 +230,8 @@ void run_row(Context& context, const engine::RunRecord& run) {
   const auto& marked = view_of(context).marked;
   const auto mark = std::find(marked.begin(), marked.end(), run.id());
   const ImVec2 at = ImGui::GetCursorPos();
-  if (ImGui::Selectable("##run", chosen || mark != marked.end(), ImGuiSelectableFlags_AllowOverlap,
-                        {0, px(22)})) {
+  if (selectable("##run", chosen || mark != marked.end(), ImGuiSelectableFlags_AllowOverlap,
+                 {0, px(22)})) {
     if (ImGui::GetIO().KeyCtrl)
       mark_to_compare(context, run.id());
     else
@@ -279,7 +278,7 @@ void recordings_on_disk(Context& context) {
     const std::string name = std::filesystem::path(path).filename().string();
     ImGui::PushID(path.c_str());
     const std::string label = elided(name, ImGui::GetContentRegionAvail().x) + "###recording";
-    if (ImGui::Selectable(label.c_str())) context.requests.open = path;
+    if (selectable(label.c_str())) context.requests.open = path;
     if (ImGui::IsItemHovered()) tooltip("Click: open " + path);
     ImGui::PopID();
   }
@@ -300,8 +299,11 @@ bool heading(Context& context, std::span<const RunEntry> entries, std::size_t in
   const float room = ImGui::GetContentRegionAvail().x - ImGui::GetTreeNodeToLabelSpacing();
   const std::string label =
       fmt::format("{}###heading{}_{}", elided(text, room), static_cast<int>(entry.kind), entry.run);
-  const bool is_open = ImGui::TreeNodeEx(
-      label.c_str(), ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth);
+  ImGui::PushStyleVarY(ImGuiStyleVar_FramePadding, target_padding());
+  const bool is_open = ImGui::TreeNodeEx(label.c_str(), ImGuiTreeNodeFlags_NoTreePushOnOpen |
+                                                            ImGuiTreeNodeFlags_SpanAvailWidth |
+                                                            ImGuiTreeNodeFlags_FramePadding);
+  ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   if (!ImGui::IsItemHovered()) return is_open;
   const engine::RunRecord* first = context.timeline.run(entry.run);

@@ -45,7 +45,7 @@ void decoder_choice(Context& context, LaneForm& lane, const char* id) {
   for (const CatalogDecoder& decoder : context.catalog.decoders) {
     const std::string why = why_unavailable(decoder, context.form, context.catalog);
     ImGui::BeginDisabled(!why.empty());
-    if (ImGui::Selectable(decoder.title.c_str(), decoder.name == lane.decoder)) {
+    if (selectable(decoder.title.c_str(), decoder.name == lane.decoder)) {
       LaneForm chosen = lane_with(context.catalog, decoder.name);
       chosen.model = lane.model;
       lane = std::move(chosen);
@@ -75,10 +75,10 @@ void lane_model_row(Context& context, LaneForm& lane) {
   const std::string shared = "same as the race: " + context.form.model;
   if (!ImGui::BeginCombo("##lane_model", lane.model.empty() ? shared.c_str() : lane.model.c_str()))
     return;
-  if (ImGui::Selectable(shared.c_str(), lane.model.empty())) lane.model.clear();
+  if (selectable(shared.c_str(), lane.model.empty())) lane.model.clear();
   for (const CatalogModel& model : context.catalog.models) {
     ImGui::BeginDisabled(!model.unavailable.empty());
-    if (ImGui::Selectable(model.name.c_str(), model.name == lane.model)) lane.model = model.name;
+    if (selectable(model.name.c_str(), model.name == lane.model)) lane.model = model.name;
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       tooltip(model.unavailable.empty() ? model.summary + "\n" + model.path : model.unavailable);
@@ -185,7 +185,7 @@ void task_choice(Context& context, SetupMode mode) {
   }
   for (const CatalogTask& task : tasks_of(mode, context.catalog)) {
     ImGui::BeginDisabled(!task.unavailable.empty());
-    if (ImGui::Selectable(task.name.c_str(), task.name == questions.task))
+    if (selectable(task.name.c_str(), task.name == questions.task))
       choose_task(context.form, mode, task);
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
@@ -312,7 +312,7 @@ void mode_of_sampling_row(SetupForm& form) {
             "coupled: the same tokens as plain decoding; rejection: the same distribution");
   if (!ImGui::BeginCombo("##sampling", form.sampling.c_str())) return;
   for (const char* name : {engine::kCoupled, engine::kRejection})
-    if (ImGui::Selectable(name, form.sampling == name)) form.sampling = name;
+    if (selectable(name, form.sampling == name)) form.sampling = name;
   ImGui::EndCombo();
 }
 
@@ -407,7 +407,7 @@ void prompt_part(Context& context) {
   setup_chat_part(context);
   if (!ImGui::BeginPopup("prompts")) return;
   for (const CatalogPrompt& prompt : context.catalog.prompts) {
-    if (ImGui::Selectable((prompt.title + "##" + prompt.id).c_str(), prompt.id == form.prompt_id)) {
+    if (selectable((prompt.title + "##" + prompt.id).c_str(), prompt.id == form.prompt_id)) {
       form.prompt = prompt.text;
       form.prompt_id = prompt.id;
       form.prompt_error.clear();
@@ -610,13 +610,15 @@ void form_part(Context& context) {
 
 void draw(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(5)));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), px(3)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), target_padding()));
+  // A number between its two buttons keeps four digits.
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemInnerSpacing, ImVec2(px(4), px(4)));
   const FrameLines lines(theme().line);
   const auto recorded = recorded_runs(context);
   if (!recorded.empty()) recorded_part(context, recorded);
   // The form describes the next run, not the recorded one.
   if (recorded.empty() || ImGui::CollapsingHeader("The next run###next_run")) form_part(context);
-  ImGui::PopStyleVar(2);
+  ImGui::PopStyleVar(3);
 }
 
 }  // namespace

@@ -82,8 +82,9 @@ void flowing(const std::vector<ChatStretch>& stretches) {
 }
 
 void rendered_part(Context& context, const CatalogModel& model) {
-  if (!ImGui::TreeNodeEx("As the model reads it###rendered",
-                         ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_DefaultOpen))
+  if (!ImGui::TreeNodeEx("As the model reads it###rendered", ImGuiTreeNodeFlags_NoTreePushOnOpen |
+                                                                 ImGuiTreeNodeFlags_DefaultOpen |
+                                                                 ImGuiTreeNodeFlags_FramePadding))
     return;
   const ChatPreview& preview = rendered(context, model);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
@@ -109,8 +110,8 @@ void setup_chat_part(Context& context) {
   constexpr std::array kNames = {"chat", "raw"};
   int choice = form.chat == engine::ChatMode::Raw ? 1 : 0;
   if (ImGui::BeginCombo("##chat", kNames[static_cast<std::size_t>(choice)])) {
-    if (ImGui::Selectable(kNames[0], choice == 0)) form.chat = engine::ChatMode::Auto;
-    if (ImGui::Selectable(kNames[1], choice == 1)) form.chat = engine::ChatMode::Raw;
+    if (selectable(kNames[0], choice == 0)) form.chat = engine::ChatMode::Auto;
+    if (selectable(kNames[1], choice == 1)) form.chat = engine::ChatMode::Raw;
     ImGui::EndCombo();
   }
   if (!chat_model(form, context.catalog)) return;

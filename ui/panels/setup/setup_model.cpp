@@ -28,7 +28,7 @@ void choice_row(const char* label,
   row_label(label, help);
   if (!ImGui::BeginCombo(id, value.empty() ? if_empty : value.c_str())) return;
   for (const char* name : names)
-    if (ImGui::Selectable(*name ? name : if_empty, value == name)) value = name;
+    if (selectable(*name ? name : if_empty, value == name)) value = name;
   ImGui::EndCombo();
 }
 
@@ -58,11 +58,11 @@ void draft_row(SetupForm& form, const Catalog& catalog) {
   row_label("draft", "the draft model, for decoders that need one");
   if (!ImGui::BeginCombo("##draft", draft_words(form, catalog).c_str())) return;
   const CatalogModel* target = catalog.model(form.model);
-  if (ImGui::Selectable("the model's own", form.draft.empty())) form.draft.clear();
+  if (selectable("the model's own", form.draft.empty())) form.draft.clear();
   for (const CatalogModel& model : catalog.models) {
     const std::string why = target ? why_no_draft(*target, model) : model.unavailable;
     ImGui::BeginDisabled(!why.empty());
-    if (ImGui::Selectable(model.name.c_str(), model.name == form.draft)) form.draft = model.name;
+    if (selectable(model.name.c_str(), model.name == form.draft)) form.draft = model.name;
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       tooltip(why.empty() ? model.summary + "\n" + model.path : why);
@@ -94,12 +94,12 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
     return;
   }
   if (!ImGui::BeginCombo(id.c_str(), shown.c_str())) return;
-  if (ImGui::Selectable("the model's own", chosen == form.heads.end())) form.heads.erase(kind);
+  if (selectable("the model's own", chosen == form.heads.end())) form.heads.erase(kind);
   for (const CatalogHeads& heads : catalog.heads) {
     if (heads.kind != kind) continue;
     const std::string why = why_no_heads(form.model, heads);
     ImGui::BeginDisabled(!why.empty());
-    if (ImGui::Selectable(heads.name.c_str(), heads.name == named)) form.heads[kind] = heads.name;
+    if (selectable(heads.name.c_str(), heads.name == named)) form.heads[kind] = heads.name;
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       tooltip(why.empty() ? heads.summary + "\n" + heads.path : why);
@@ -109,7 +109,7 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
 
 void model_choice(SetupForm& form, const Catalog& catalog, const CatalogModel& model) {
   ImGui::BeginDisabled(!model.unavailable.empty());
-  if (ImGui::Selectable((model.name + "##" + model.path).c_str(), model.name == form.model)) {
+  if (selectable((model.name + "##" + model.path).c_str(), model.name == form.model)) {
     choose_model(form, catalog, model.name);
     fit_to_model(form, catalog);
   }
@@ -228,11 +228,10 @@ void setup_model_part(Context& context) {
     if (decoder.needs_heads) heads_row(form, context.catalog, decoder);
   row_label("device", "");
   if (ImGui::BeginCombo("##device", form.device.c_str())) {
-    if (ImGui::Selectable("auto", form.device == "auto")) form.device = "auto";
+    if (selectable("auto", form.device == "auto")) form.device = "auto";
     for (const CatalogDevice& device : context.catalog.devices) {
       ImGui::BeginDisabled(!device.unavailable.empty());
-      if (ImGui::Selectable(device.title.c_str(), device.name == form.device))
-        form.device = device.name;
+      if (selectable(device.title.c_str(), device.name == form.device)) form.device = device.name;
       ImGui::EndDisabled();
     }
     ImGui::EndCombo();

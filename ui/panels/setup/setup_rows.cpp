@@ -123,9 +123,8 @@ void tree_choice(const CatalogOption& option, std::string& value) {
   const bool is_file = value.ends_with(kTreeFile);
   if (!ImGui::BeginCombo("##value", is_file ? "a file" : value.c_str())) return;
   for (const std::string& choice : option.choices)
-    if (ImGui::Selectable(choice.c_str(), choice == value)) value = choice;
-  if (ImGui::Selectable("a file###file", is_file) && !is_file)
-    value = std::string("tree") + kTreeFile;
+    if (selectable(choice.c_str(), choice == value)) value = choice;
+  if (selectable("a file###file", is_file) && !is_file) value = std::string("tree") + kTreeFile;
   ImGui::EndCombo();
 }
 
@@ -134,8 +133,8 @@ bool browse(std::string& path, std::string_view ending) {
   if (!ImGui::BeginPopup("browse")) return false;
   bool chosen = false;
   for (const FileEntry& entry : entries_near(path, {ending})) {
-    if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
-                           ImGuiSelectableFlags_NoAutoClosePopups))
+    if (!selectable((entry.shown + "##" + entry.path).c_str(), false,
+                    ImGuiSelectableFlags_NoAutoClosePopups))
       continue;
     path = entry.path;
     chosen = !entry.is_folder;
@@ -230,7 +229,7 @@ void option_row(LaneForm& lane,
     case CatalogOption::Type::Choice:
       if (ImGui::BeginCombo("##value", value.c_str())) {
         for (const std::string& choice : option.choices)
-          if (ImGui::Selectable(choice.c_str(), choice == value)) value = choice;
+          if (selectable(choice.c_str(), choice == value)) value = choice;
         ImGui::EndCombo();
       }
       break;

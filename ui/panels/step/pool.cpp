@@ -245,9 +245,9 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::PushFont(fonts().mono, kMonoSize);
   const std::string text = listed(text_of(context, run, entry.ngram));
   const std::string shown = elided(text, ImGui::GetContentRegionAvail().x);
-  if (ImGui::Selectable(
-          (shown + "###ngram").c_str(), context.selection.lights_step(run.id(), entry.ngram.born),
-          ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
+  if (selectable((shown + "###ngram").c_str(),
+                 context.selection.lights_step(run.id(), entry.ngram.born),
+                 ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
     if (!ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
       select_source(context, run, entry.ngram);
     } else if (entry.ngram.born >= 0) {
@@ -356,9 +356,8 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
   const Place place{run.id(), found.step, -1, -1};
   ImGui::PushFont(fonts().mono, kMonoSize);
   const std::string shown = elided(listed(found.text), ImGui::GetContentRegionAvail().x);
-  if (ImGui::Selectable((shown + "###found").c_str(),
-                        context.selection.lights_step(run.id(), found.step),
-                        ImGuiSelectableFlags_SpanAllColumns))
+  if (selectable((shown + "###found").c_str(), context.selection.lights_step(run.id(), found.step),
+                 ImGuiSelectableFlags_SpanAllColumns))
     context.click(place);
   ImGui::PopFont();
   if (ImGui::IsItemHovered()) {

@@ -23,8 +23,6 @@ namespace ui::gantt {
 namespace {
 
 constexpr float kLaneHeight = 27, kCounterHeight = 25, kCollapsedHeight = 10;
-// Rows shrink at most to this share of their height, because a slice needs room for its text.
-constexpr float kClosest = 0.8f;
 // Words at the end of a run.
 constexpr const char *kDone = "done", *kStopped = "stopped";
 constexpr float kCutBand = 8;  // width of the band at the end of a run that its recording cuts
@@ -409,13 +407,12 @@ void draw_counter(Context& context, const Row& row, const Picture& p) {
 void label_menu(Context& context, const Row& row, const std::vector<LaneKey>& natural, int at) {
   if (!ImGui::BeginPopup("##lane_menu")) return;
   LaneOrder& lanes = context.notes.lanes;
-  if (ImGui::MenuItem(row.collapsed ? "Expand" : "Collapse", "click"))
-    lanes.toggle_collapsed(row.key);
-  if (ImGui::MenuItem("Hide")) lanes.hide(row.key);
+  if (menu_item(row.collapsed ? "Expand" : "Collapse", "click")) lanes.toggle_collapsed(row.key);
+  if (menu_item("Hide")) lanes.hide(row.key);
   ImGui::Separator();
-  if (ImGui::MenuItem("Move up", "U, or drag", false, at > 0)) lanes.move(natural, row.key, at - 1);
-  if (ImGui::MenuItem("Move down", "J, or drag")) lanes.move(natural, row.key, at + 1);
-  if (ImGui::MenuItem("Move to the top", nullptr, false, at > 0)) lanes.move(natural, row.key, 0);
+  if (menu_item("Move up", "U, or drag", false, at > 0)) lanes.move(natural, row.key, at - 1);
+  if (menu_item("Move down", "J, or drag")) lanes.move(natural, row.key, at + 1);
+  if (menu_item("Move to the top", nullptr, false, at > 0)) lanes.move(natural, row.key, 0);
   ImGui::EndPopup();
 }
 
@@ -476,21 +473,26 @@ std::vector<Row> rows_of(Context& context, float top, float room, std::vector<La
   for (std::size_t i = 0; i < runs.size(); ++i)
     add_lanes(context, *runs[i], context.compare ? static_cast<int>(i) : -1, natural);
   std::vector<Row> rows;
-  float y = top;
+  float wanted = 0, least = 0;  // the height of all rows
   for (const LaneKey& key : context.notes.lanes.arranged(natural)) {
     const engine::RunRecord* run = runs[static_cast<std::size_t>(std::max(0, key.place))];
-    Row row{key, run, lane_name(key.kind), context.notes.lanes.collapsed(key), y, 0};
+    Row row{key, run, lane_name(key.kind), context.notes.lanes.collapsed(key)};
     if (context.compare) row.label = fmt::format("{} {}", context.letter_of(*run), row.label);
     row.height = px(row.collapsed          ? kCollapsedHeight
                     : is_counter(key.kind) ? kCounterHeight
                                            : kLaneHeight);
-    y += row.height;
+    wanted += row.height;
+    least += std::min(row.height, px(kLeastTarget));
     rows.push_back(std::move(row));
   }
-  const float closer = std::clamp(room / std::max(1.0f, y - top), kClosest, 1.0f);
+  // Rows without room shrink until their labels have the least height of a target.
+  const float share = std::clamp((room - least) / std::max(1.0f, wanted - least), 0.0f, 1.0f);
+  float y = std::floor(top);
   for (Row& row : rows) {
-    row.y = std::floor(top + (row.y - top) * closer);
-    row.height = std::floor(row.height * closer);
+    const float lowest = std::min(row.height, px(kLeastTarget));
+    row.y = y;
+    row.height = std::ceil(lowest + (row.height - lowest) * share);
+    y += row.height;
   }
   return rows;
 }
@@ -532,7 +534,7 @@ void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImV
   const int n = context.notes.lanes.n_hidden(natural);
   if (n == 0) return;
   ImGui::SetCursorScreenPos(at);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(1)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, target_padding()));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().warn));
   if (ImGui::Button(fmt::format("{} hidden###hidden", n).c_str())) context.notes.lanes.show_all();

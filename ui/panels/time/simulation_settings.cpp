@@ -53,7 +53,7 @@ void policy_choice(const Catalog& catalog, std::string& policy) {
     for (const std::string& name : option.choices) {
       const std::string why = why_no_policy(name);
       ImGui::BeginDisabled(!why.empty());
-      if (ImGui::Selectable(name.c_str(), name == policy)) policy = name;
+      if (selectable(name.c_str(), name == policy)) policy = name;
       ImGui::EndDisabled();
       if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
     }

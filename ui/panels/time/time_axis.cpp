@@ -42,11 +42,11 @@ void measure(TimeRange& range, const Picture& p) {
 void range_menu(Context& context, TimeRange& range) {
   if (!ImGui::BeginPopup("##range_menu")) return;
   const bool has_range = range.range0 != range.range1;
-  if (ImGui::MenuItem("Zoom to the range", nullptr, false, has_range))
+  if (menu_item("Zoom to the range", nullptr, false, has_range))
     show_range(context, range, range.range0, range.range1);
-  if (ImGui::MenuItem("Export...", "Ctrl+E")) context.requests.export_trace = true;
-  if (ImGui::MenuItem("Remove the range", nullptr, false, has_range)) range.forget_measured();
-  if (ImGui::MenuItem("Fit all", "0")) range.show_all();
+  if (menu_item("Export...", "Ctrl+E")) context.requests.export_trace = true;
+  if (menu_item("Remove the range", nullptr, false, has_range)) range.forget_measured();
+  if (menu_item("Fit all", "0")) range.show_all();
   ImGui::EndPopup();
 }
 
@@ -95,8 +95,8 @@ void draw_icon(Icon icon, ImVec2 centre, ImU32 ink) {
 bool icon_button(const char* label, Icon icon, const char* help) {
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Text, IM_COL32(0, 0, 0, 0));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(3)));
-  const bool pressed = ImGui::Button(label, {px(22), 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, target_padding()));
+  const bool pressed = ImGui::Button(label, {px(kLeastTarget), 0});
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(2);
   const ImVec2 min = ImGui::GetItemRectMin(), max = ImGui::GetItemRectMax();
@@ -131,7 +131,7 @@ void speed_choice(Playhead& head) {
   const float x = ImGui::GetCursorScreenPos().x;
   if (quiet_choice("##speed", "", kNames, speed)) head.speed = kSpeeds[speed];
   if (ImGui::IsItemHovered()) tooltip("the speed of playing");
-  const float padding = px(4), arrow = ImGui::GetFontSize() + 2 * px(3);
+  const float padding = px(4), arrow = px(kLeastTarget);
   continue_at(x + widest(kNames) + 2 * padding + arrow + px(8));
 }
 

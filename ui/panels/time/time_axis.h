@@ -19,7 +19,7 @@ struct MarkNote;
 namespace ui::time_axis {
 
 constexpr float kLabelWidth = 86;  // width of the labels at the left
-constexpr float kOverviewHeight = 20, kRulerHeight = 18;
+constexpr float kOverviewHeight = 24, kRulerHeight = 24;
 
 /// The visible range and the pixels that it is drawn on.
 struct Picture {
