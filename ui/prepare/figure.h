@@ -29,6 +29,9 @@ enum class StepSet {
   Median,    ///< steps whose own compute is within 1 % of the median
 };
 
+/// Figures that change while a run is decoded change at most once in this time, s, so that they can be read.
+inline constexpr double kLiveSeconds = 0.1;
+
 /// One figure of a run.
 struct Figure {
   std::string label;    // the label: "tokens / step"

@@ -260,53 +260,102 @@ Status agreement_of(const engine::RunRecord* run) {
           fmt::format("differs from plain decoding at token {}", run->agreement->first_difference)};
 }
 
-std::string bar_words(const BarFacts& facts) {
-  std::string text = facts.source.empty() ? "" : "Recording " + facts.source;
-  const auto add = [&text](const std::string& part) {
-    text += (text.empty() ? "" : " \xC2\xB7 ") + part;
+std::vector<std::string> forms_of(std::vector<BarPart> parts) {
+  std::vector<std::string> forms;
+  while (!parts.empty()) {
+    std::string line;
+    for (const BarPart& part : parts) line += (line.empty() ? "" : " \xC2\xB7 ") + part.text;
+    forms.push_back(std::move(line));
+    const auto least = std::min_element(parts.rbegin(), parts.rend(),
+                                        [](auto& a, auto& b) { return a.rank < b.rank; });
+    parts.erase(std::next(least).base());
+  }
+  return forms;
+}
+
+std::vector<std::string> bar_forms(const BarFacts& facts) {
+  constexpr int kModel = 6, kDocument = 5, kFault = 4, kState = 3, kLoad = 2, kRange = 1, kRest = 0;
+  std::vector<BarPart> parts;
+  const auto add = [&parts](int rank, std::string text) {
+    parts.push_back({std::move(text), rank});
   };
-  if (!facts.model.empty()) add(facts.model);
+  if (!facts.source.empty()) add(kDocument, "Recording " + facts.source);
+  if (!facts.model.empty()) add(kModel, facts.model);
   if (facts.n_events > 0)
-    add(with_commas(facts.n_events) + (facts.source.empty() ? " events recorded" : " events"));
+    add(kRest,
+        with_commas(facts.n_events) + (facts.source.empty() ? " events recorded" : " events"));
   if (facts.running)
-    add(facts.paused ? "paused between two steps" : "running");
+    add(kState, facts.paused ? "paused between two steps" : "running");
   else if (facts.source.empty())
-    add(facts.paused ? "the next run starts paused" : "idle");
+    add(kState, facts.paused ? "the next run starts paused" : "idle");
   if (facts.quiet)
-    add("measuring: few frames are drawn, to leave the processor to the decoders");
+    add(kLoad, "measuring: few frames are drawn, to leave the processor to the decoders");
   else if (facts.unfocused)
-    add("window without focus: at most 20 frames per second while a run decodes");
+    add(kLoad, "window without focus: at most 20 frames per second while a run decodes");
   if (facts.n_dropped > 0)
-    add(fmt::format("details of some steps were dropped: {} messages in the Log", facts.n_dropped));
+    add(kFault,
+        fmt::format("details of some steps were dropped: {} messages in the Log", facts.n_dropped));
   if (facts.n_inconsistent > 0)
-    add(fmt::format("{} inconsistent events ignored", facts.n_inconsistent));
-  if (facts.running && !facts.device.empty()) add(facts.device);
-  if (facts.running) add(fmt::format("drawing takes {:.1f} ms per frame", facts.draw_ms));
-  if (facts.scale_percent != 100) add(fmt::format("scale {} %", facts.scale_percent));
-  if (!facts.range.empty()) add("measured range: " + facts.range);
-  return text;
+    add(kFault, fmt::format("{} inconsistent events ignored", facts.n_inconsistent));
+  if (facts.running && !facts.device.empty()) add(kLoad, facts.device);
+  if (facts.running) add(kRest, fmt::format("drawing takes {:.1f} ms per frame", facts.draw_ms));
+  if (facts.scale_percent != 100) add(kRest, fmt::format("scale {} %", facts.scale_percent));
+  if (!facts.range.empty()) add(kRange, "measured range: " + facts.range);
+  return forms_of(std::move(parts));
+}
+
+std::string bar_words(const BarFacts& facts) {
+  return bar_forms(facts).front();
+}
+
+std::vector<std::string> caption_forms(const std::string& app_version,
+                                       const engine::Timeline& timeline,
+                                       const std::vector<const engine::RunRecord*>& runs) {
+  constexpr int kRuns = 4, kProgram = 3, kModel = 2, kSettings = 1, kLetters = 0;
+  std::vector<BarPart> parts{{"Decoscope " + app_version, kProgram}};
+  if (!runs.empty()) {
+    const engine::RunStarted& s = runs.front()->started;
+    std::string names;
+    for (const engine::RunRecord* run : runs) names += (names.empty() ? "" : ", ") + name_of(*run);
+    parts.push_back({names, kRuns});
+    if (const engine::ModelLoaded* m = timeline.model(s.model))
+      parts.push_back({fmt::format("{}{}, {}, {}", m->name,
+                                   m->scale.empty() ? "" : " at " + m->scale, m->dtype, m->device),
+                       kModel});
+    parts.push_back({s.temperature == 0 ? "greedy" : fmt::format("temperature {:g}", s.temperature),
+                     kSettings});
+    parts.push_back({fmt::format("seed {}", s.seed), kSettings});
+  }
+  parts.push_back({"figures without a letter: measured", kLetters});
+  parts.push_back({truth_words(Truth::Derived), kLetters});
+  parts.push_back({truth_words(Truth::Hindsight), kLetters});
+  return forms_of(std::move(parts));
 }
 
 std::string caption_words(const std::string& app_version,
                           const engine::Timeline& timeline,
                           const std::vector<const engine::RunRecord*>& runs) {
-  std::string text = "Decoscope " + app_version;
-  const auto add = [&text](const std::string& part) { text += " \xC2\xB7 " + part; };
-  if (!runs.empty()) {
-    const engine::RunStarted& s = runs.front()->started;
-    std::string names;
-    for (const engine::RunRecord* run : runs) names += (names.empty() ? "" : ", ") + name_of(*run);
-    add(names);
-    if (const engine::ModelLoaded* m = timeline.model(s.model))
-      add(fmt::format("{}{}, {}, {}", m->name, m->scale.empty() ? "" : " at " + m->scale, m->dtype,
-                      m->device));
-    add(s.temperature == 0 ? "greedy" : fmt::format("temperature {:g}", s.temperature));
-    add(fmt::format("seed {}", s.seed));
-  }
-  add("figures without a letter: measured");
-  add(truth_words(Truth::Derived));
-  add(truth_words(Truth::Hindsight));
+  return caption_forms(app_version, timeline, runs).front();
+}
+
+namespace {
+
+std::string without_numbers(std::string text) {
+  std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == ','; });
   return text;
+}
+
+}  // namespace
+
+const std::vector<std::string>& SteadyWords::show(std::vector<std::string> forms,
+                                                  double now,
+                                                  bool changes) {
+  if (forms == shown_) return shown_;
+  const bool only_numbers = std::ranges::equal(forms, shown_, {}, without_numbers, without_numbers);
+  if (changes && only_numbers && now < since_ + kLiveSeconds) return shown_;
+  shown_ = std::move(forms);
+  since_ = now;
+  return shown_;
 }
 
 }  // namespace ui

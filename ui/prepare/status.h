@@ -103,12 +103,39 @@ struct BarFacts {
   int scale_percent = 100;
   std::string range;  // the measured range; empty: none
 };
-/// Returns the text of the status bar.
+/// A part of a line of facts.
+struct BarPart {
+  std::string text;
+  int rank = 0;  // parts of the lowest rank are omitted first, the last of them before the others
+};
+/// Returns the forms of a line, longest first: all parts, then without the least important ones.
+std::vector<std::string> forms_of(std::vector<BarPart> parts);
+/// Returns the forms of the text of the status bar, longest first.
+std::vector<std::string> bar_forms(const BarFacts& facts);
+/// Returns the longest of these forms.
 std::string bar_words(const BarFacts& facts);
 
-/// Returns the caption of a picture of these runs: program, names of the runs, model, settings, and the meaning of the letters beside figures.
+/// Returns the forms of the caption of a picture of these runs, longest first: program, names of the runs, model, settings, and the meaning of the
+/// letters beside figures.
+std::vector<std::string> caption_forms(const std::string& app_version,
+                                       const engine::Timeline& timeline,
+                                       const std::vector<const engine::RunRecord*>& runs);
+/// Returns the longest of these forms.
 std::string caption_words(const std::string& app_version,
                           const engine::Timeline& timeline,
                           const std::vector<const engine::RunRecord*>& runs);
+
+/// The forms of a text whose numbers change at most ten times a second; another change is shown at once.
+class SteadyWords {
+ public:
+  /// Returns the forms to show.
+  /// @param now      s
+  /// @param changes  further changes will follow; otherwise every change is shown at once
+  const std::vector<std::string>& show(std::vector<std::string> forms, double now, bool changes);
+
+ private:
+  std::vector<std::string> shown_;
+  double since_ = 0;  // the last change, s
+};
 
 }  // namespace ui

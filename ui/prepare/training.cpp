@@ -210,14 +210,17 @@ std::string answer_text(const TrainingHistory& history, const engine::ProbeTraje
   return text;
 }
 
-std::string caption_words(const std::string& app_version, const TrainingHistory& history) {
-  std::string words = fmt::format("Decoscope {} \xC2\xB7 training {}", app_version, history.name);
+std::vector<std::string> caption_forms(const std::string& app_version,
+                                       const TrainingHistory& history) {
+  std::vector<BarPart> parts{{"Decoscope " + app_version, 2}, {"training " + history.name, 3}};
   if (!history.reports.empty()) {
     const TrainingReport& last = history.reports.back();
-    words += fmt::format(" \xC2\xB7 step {}, {} tokens, {}", with_commas(last.step),
-                         with_commas(last.tokens), duration_words(last.seconds));
+    parts.push_back({fmt::format("step {}, {} tokens, {}", with_commas(last.step),
+                                 with_commas(last.tokens), duration_words(last.seconds)),
+                     1});
   }
-  return words + " \xC2\xB7 h: known only in hindsight";
+  parts.push_back({truth_words(Truth::Hindsight), 0});
+  return forms_of(std::move(parts));
 }
 
 }  // namespace ui

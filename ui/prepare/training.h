@@ -75,7 +75,8 @@ std::string piece_text(const engine::TrainingHistory& history, engine::TokenId t
 std::string answer_text(const engine::TrainingHistory& history,
                         const engine::ProbeTrajectory& probe);
 
-/// Returns the caption of a picture of the screen.
-std::string caption_words(const std::string& app_version, const engine::TrainingHistory& history);
+/// Returns the forms of the caption of a picture of the screen, longest first.
+std::vector<std::string> caption_forms(const std::string& app_version,
+                                       const engine::TrainingHistory& history);
 
 }  // namespace ui

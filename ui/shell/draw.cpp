@@ -364,7 +364,8 @@ Shell::BarState Shell::bar_state(Context& c) {
   const engine::RunRecord* of_set =
       screen_ == Screen::Compare && !lanes.empty() ? lanes.front() : run;
   const std::string place = of_set ? set_words(of_set->started.place) : "";
-  state.forms = forms_of(status, place);
+  const bool changes = status.working || playhead_.mode == Playhead::Mode::Playing;
+  state.forms = steady_state_.show(forms_of(status, place), clock_, changes);
   const auto set = !place.empty() && session_.live_is_shown() ? set_of(c.timeline) : std::nullopt;
   if (set && status.share < 0)
     status.share = static_cast<double>(set->n_begun) / static_cast<double>(set->n_races);
@@ -503,14 +504,16 @@ void Shell::draw_status_bar(Context& c) {
   if (view.range.range0 != view.range.range1)
     facts.range = length_words(view.clock, std::abs(view.range.range1 - view.range.range0));
   const bool writes = animating_ && animating_->state() == Animating::State::Writing;
-  words_within(writes && !captions_
-                   ? fmt::format("Writing {}: {}, Esc cancels",
-                                 std::filesystem::path(animating_->path()).filename().string(),
-                                 percent(animating_->fraction()))
-               : screen_ == Screen::Training ? training_bar()
-               : captions_ ? caption_words(catalog_.app_version, c.timeline, c.shown_runs())
-                           : bar_words(facts),
-               theme().dim, ImGui::GetContentRegionAvail().x);
+  const auto forms = [&]() -> std::vector<std::string> {
+    if (writes && !captions_)
+      return {fmt::format("Writing {}: {}, Esc cancels",
+                          std::filesystem::path(animating_->path()).filename().string(),
+                          percent(animating_->fraction()))};
+    if (screen_ == Screen::Training) return training_bar();
+    if (captions_) return caption_forms(catalog_.app_version, c.timeline, c.shown_runs());
+    return steady_bar_.show(bar_forms(facts), clock_, facts.running);
+  }();
+  words_within(forms, theme().dim, ImGui::GetContentRegionAvail().x);
   ImGui::End();
 }
 

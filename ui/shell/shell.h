@@ -281,7 +281,7 @@ class Shell {
   void draw_state(Context& context, const BarState& state);
   void draw_status_bar(Context& context);
   void draw_training_state();
-  std::string training_bar() const;
+  std::vector<std::string> training_bar() const;
   void read_training();
   bool act_on_training(Action action);
   float draw_failure_bar(Context& context, float top);
@@ -489,6 +489,7 @@ class Shell {
   double watched_since_ = 0;  // clock_ when it began to play
   bool lab_begins_ = false;   // the Laboratory was opened, and has not chosen a run yet
   double clock_ = 0, since_event_ = 0;
+  SteadyWords steady_state_, steady_bar_;  // of the top bar and of the status bar
   bool style_is_stale_ = true, reset_layout_ = false;
   bool preset_changed_ = false;  // the layouts of Live and Compare must be built again
   std::pair<Screen, Room> laid_out_{Screen::Welcome,

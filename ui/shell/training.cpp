@@ -92,14 +92,17 @@ void Shell::draw_training_state() {
   ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(11));
 }
 
-std::string Shell::training_bar() const {
-  if (!training_) return "no training run is open";
+std::vector<std::string> Shell::training_bar() const {
+  if (!training_) return {"no training run is open"};
   const engine::TrainingHistory& history = training_->history();
-  if (captions_) return caption_words(catalog_.app_version, history);
-  std::string text = fmt::format("{} \xC2\xB7 {} reports", history.folder, history.reports.size());
-  if (!history.probes.empty()) text += fmt::format(" \xC2\xB7 {} probes", history.probes.size());
-  if (training_is_behind_) text += " \xC2\xB7 reading";
-  return text;
+  if (captions_) return caption_forms(catalog_.app_version, history);
+  // The folder is omitted first.
+  std::vector<BarPart> parts{{history.folder, 0},
+                             {fmt::format("{} reports", history.reports.size()), 2}};
+  if (!history.probes.empty())
+    parts.push_back({fmt::format("{} probes", history.probes.size()), 1});
+  if (training_is_behind_) parts.push_back({"reading", 1});
+  return forms_of(std::move(parts));
 }
 
 }  // namespace ui

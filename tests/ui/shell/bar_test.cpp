@@ -1,14 +1,17 @@
 // The top bar at every size: the state and the model are shortened by precedence, and no word reaches the buttons.
 #include <regex>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <imgui_internal.h>
 #include <imgui_te_context.h>
 
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/replay.h"
 #include "tests/ui/support/sized_window.h"
+#include "ui/prepare/status.h"
 #include "ui/shell/layout.h"
 #include "ui/widgets/draw.h"
 
@@ -17,6 +20,11 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using ui::Screen;
+
+// Returns the text of the status bar, without blanks.
+std::string status_bar() {
+  return glyphs::text_in(ImGui::FindWindowByName("##status")->Rect());
+}
 
 // Returns the words between the buttons of the top bar: name of the run, state, agreement.
 std::string state_in_bar(SizedWindow& window) {
@@ -90,6 +98,72 @@ TEST(Bar, one_of_the_bars_has_name_and_size_of_the_model) {
   // A wide top bar has the name, so the status bar does not repeat it; a narrow one has none.
   EXPECT_THAT(SizedWindow({1600, 1000, 100}, Screen::Lab).said(), Not(HasSubstr(name + ", bf16")));
   EXPECT_THAT(SizedWindow({1280, 720, 150}, Screen::Lab).said(), HasSubstr(name + ", bf16"));
+}
+
+TEST(Bar, status_bar_omits_facts_instead_of_cutting_them) {
+  for (const Size& size : kSizes) {
+    for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Lab}) {
+      for (const bool captions : {false, true}) {
+        SCOPED_TRACE(testing::Message() << size << ", " << ui::screen_name(screen));
+        SizedWindow window(size, screen);
+        window.shell.caption_pictures(captions);
+        window.settle();
+        EXPECT_GT(status_bar().size(), 4u);
+        EXPECT_THAT(status_bar(), Not(HasSubstr("..")));
+      }
+    }
+  }
+  SizedWindow wide({2560, 1440, 100}, Screen::Live);
+  wide.shell.caption_pictures(true);
+  wide.settle();
+  EXPECT_THAT(status_bar(), HasSubstr("derivedfrommeasuredfigures"));
+}
+
+TEST(Bar, the_least_important_facts_are_omitted_first) {
+  const std::vector<std::string> forms = ui::bar_forms(
+      {.source = "race.pdrun", .model = "demo-target, f32", .n_events = 20, .scale_percent = 150});
+  EXPECT_THAT(forms, testing::ElementsAre("Recording race.pdrun \xC2\xB7 demo-target, f32 "
+                                          "\xC2\xB7 20 events \xC2\xB7 scale 150 %",
+                                          "Recording race.pdrun \xC2\xB7 demo-target, f32 "
+                                          "\xC2\xB7 20 events",
+                                          "Recording race.pdrun \xC2\xB7 demo-target, f32",
+                                          "demo-target, f32"));
+}
+
+TEST(Bar, numbers_of_a_text_change_ten_times_a_second) {
+  ui::SteadyWords words;
+  const auto shown = [&](const char* text, double now, bool changes = true) {
+    return words.show({text}, now, changes).front();
+  };
+  EXPECT_EQ(shown("step 1, 0.5 s", 1.00), "step 1, 0.5 s");
+  EXPECT_EQ(shown("step 2, 0.6 s", 1.05), "step 1, 0.5 s");
+  EXPECT_EQ(shown("step 3, 0.7 s", 1.11), "step 3, 0.7 s");
+  EXPECT_EQ(shown("paused", 1.12), "paused") << "other words show at once";
+  EXPECT_EQ(shown("step 4, 0.8 s", 1.13), "step 4, 0.8 s");
+  EXPECT_EQ(shown("step 5, 0.9 s", 1.14, false), "step 5, 0.9 s") << "no further change follows";
+}
+
+TEST(Bar, events_of_a_run_are_counted_ten_times_a_second) {
+  DrawnWindow window;
+  std::vector<engine::Event> events = streams::one_run("jacobi");
+  constexpr std::size_t kFrames = 60;  // one second
+  ASSERT_GT(events.size(), kFrames + 10);
+  window.shell.show(Screen::Live);
+  window.shell.take({events.begin(), events.begin() + 10});
+  window.said();
+  static const std::regex kCount(R"(([0-9,]+) events recorded)");
+  int n_changes = 0;
+  std::string last;
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    window.shell.take({events[10 + i]});
+    const std::string said = window.gui.said(window.shell);
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(said, found, kCount)) << said;
+    n_changes += found[1].str() != last;
+    last = found[1].str();
+  }
+  EXPECT_LE(n_changes, 11);
+  EXPECT_GE(n_changes, 8);
 }
 
 }  // namespace

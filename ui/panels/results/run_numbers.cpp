@@ -15,9 +15,6 @@
 namespace ui {
 namespace {
 
-// The figures of a run that is being decoded change at most ten times a second, so that they can be read.
-constexpr double kLiveSeconds = 0.1;
-
 struct NumbersOfRuns : PanelState {
   struct Entry {
     std::uint64_t version = 0;  // version of the timeline plus 1; 0: not computed yet
