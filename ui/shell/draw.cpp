@@ -582,6 +582,7 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   ImGuiWindowClass place;
   place.DockNodeFlagsOverrideSet = lists_tabs(before) ? 0 : ImGuiDockNodeFlags_NoWindowMenuButton;
   ImGui::SetNextWindowClass(&place);
+  if (has_cut_tab(before)) place.TabItemFlagsOverrideSet = ImGuiTabItemFlags_Invisible;
   const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);
   if (bare) ImGui::PopStyleColor();
   if (bare) ImGui::PopStyleVar();

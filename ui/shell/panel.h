@@ -77,6 +77,9 @@ void draw_head_inside(Context& context, const Panel& panel);
 /// Returns true if the tabs of the panel's place need more room than it has. A button before them then lists their names.
 /// @param window  of the panel; nullptr: it has not been drawn yet
 bool lists_tabs(const ImGuiWindow* window);
+/// Returns true if only a part of the panel's tab has room. Such a tab is not drawn; the list of tabs has its name.
+/// @param window  of the panel; nullptr: it has not been drawn yet
+bool has_cut_tab(const ImGuiWindow* window);
 
 /// Returns the sentence that most panels show while no run is selected; empty if one is.
 std::string no_run_yet(const Context& context);

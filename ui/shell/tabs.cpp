@@ -124,6 +124,18 @@ bool lists_tabs(const ImGuiWindow* window) {
          bar->WidthAllTabsIdeal > window->DockNode->Size.x - 2 * px(kHeadPadding);
 }
 
+bool has_cut_tab(const ImGuiWindow* window) {
+  const ImGuiTabBar* bar = window && window->DockNode ? window->DockNode->TabBar : nullptr;
+  if (!bar) return false;
+  for (const ImGuiTabItem& tab : bar->Tabs) {
+    if (tab.Window != window || tab.ID == bar->VisibleTabId) continue;
+    // Dear ImGui subtracts the room of the scroll arrows from the bar.
+    const float begin = tab.Offset - bar->ScrollingTarget, room = bar->BarRect.GetWidth();
+    return begin < -1 || begin + tab.Width > room + 1;
+  }
+  return false;
+}
+
 void draw_head(Context& context, const Panel& panel, ImGuiWindow* window) {
   const ImGuiDockNode* node = window->DockNode;
   if (!node || !node->TabBar || node->VisibleWindow != window || !node->HostWindow) return;

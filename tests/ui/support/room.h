@@ -54,11 +54,17 @@ inline bool is_head(const std::string& name) {
   return lane && lane->OuterRectClipped.GetWidth() > lane->Rect().GetWidth() - 1;
 }
 
+/// Returns true for a panel, or a part of it, that has no scroll bar for content that is wider.
+inline bool cannot_scroll_sideways(const std::string& name) {
+  const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
+  return window && !(window->Flags & ImGuiWindowFlags_HorizontalScrollbar);
+}
+
 /// Returns true for a panel, or a part of it, that keeps its text inside. Trajectory, Tree, Mask, Thoughts and the tables of Difference and
-/// Prompts scroll sideways if they are wider than the panel. Timeline is exempt: the words of its slices go on outside the visible range.
+/// Prompts have a scroll bar if they are wider than the panel. Timeline is exempt: the words of its slices go on outside the visible range.
 inline bool is_column(const std::string& name) {
   const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
-  if (!window || window->ScrollMax.x > 0) return false;
+  if (!window || (window->ScrollMax.x > 0 && !cannot_scroll_sideways(name))) return false;
   for (const char* panel : {"Setup###",
                             "Numbers###",
                             "Difference###",
@@ -85,13 +91,21 @@ inline bool is_column(const std::string& name) {
   return false;
 }
 
-/// Returns true for a panel, or a part of it, that has no scroll bar for content that is wider.
-inline bool cannot_scroll_sideways(const std::string& name) {
-  const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
-  return window && !(window->Flags & ImGuiWindowFlags_HorizontalScrollbar);
+/// Returns true if a character is in the head of docked panels, where the names of the tabs are.
+inline bool is_in_head(const glyphs::Glyph& glyph) {
+  for (const ImGuiStoragePair& one : ImGui::GetCurrentContext()->DockContext.Nodes.Data) {
+    const auto* node = static_cast<const ImGuiDockNode*>(one.val_p);
+    if (!node || !node->TabBar || !node->HostWindow || glyph.window != node->HostWindow->Name)
+      continue;
+    const ImRect& bar = node->TabBar->BarRect;
+    if (ImRect(node->Pos.x, bar.Min.y, node->Pos.x + node->Size.x, bar.Max.y)
+            .Contains(glyph.seen.GetCenter()))
+      return true;
+  }
+  return false;
 }
 
-/// Expects that no character of bars, heads of lanes and columns is cut, and that no two characters cover each other.
+/// Expects that no character of bars, tabs, heads of lanes and columns is cut, and that no two characters cover each other.
 inline void expect_whole_labels() {
   const std::vector<glyphs::Glyph> all = glyphs::drawn();
   EXPECT_GT(all.size(), 100u);
@@ -99,6 +113,7 @@ inline void expect_whole_labels() {
   int n_heads = 0;
   for (const glyphs::Glyph& glyph : all) {
     if (is_column(glyph.window) && is_cut_sideways(glyph)) cut.insert(glyph.window);
+    if (is_in_head(glyph) && is_cut_sideways(glyph)) cut.insert("a tab of " + glyph.window);
     if (!is_head(glyph.window)) continue;
     ++n_heads;
     if (is_cut_sideways(glyph) || is_cut_in_height(glyph)) cut.insert(glyph.window);
