@@ -30,6 +30,7 @@ TEST(Settings, survive_saving) {
   s.theme = ui::ThemeName::Light;
   s.scale_percent = 150;
   s.marks = false;
+  s.space_dots = true;
   s.tour_done = true;
   s.screen = "compare";
   ui::remember_recent(s.recents, "/a = b.pdrun");
@@ -39,6 +40,8 @@ TEST(Settings, survive_saving) {
   EXPECT_EQ(ui::save_settings(s, folder), "");
   const ui::Settings back = ui::load_settings(folder);
   EXPECT_EQ(ui::to_text(back), ui::to_text(s));
+  EXPECT_TRUE(back.space_dots);
+  EXPECT_FALSE(ui::Settings{}.space_dots);
   EXPECT_EQ(back.recents, (std::vector<std::string>{"/a = b.pdrun", "/c.pdrun"}));
   ASSERT_EQ(back.recent_models.size(), 10u);
   EXPECT_EQ(back.recent_models.front(), "/m11");

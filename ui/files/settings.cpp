@@ -56,6 +56,7 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
   }
   if (key == "marks") return flag(s.marks);
   if (key == "flowing_text") return flag(s.flowing_text);
+  if (key == "space_dots") return flag(s.space_dots);
   if (key == "layout") s.layout = value;
   if (key == "text_font") {
     s.text_font = value;
@@ -138,6 +139,7 @@ void choose(Settings& settings, const Settings& from) {
   settings.save_folder = from.save_folder;
   settings.marks = from.marks;
   settings.flowing_text = from.flowing_text;
+  settings.space_dots = from.space_dots;
   settings.text_font = from.text_font;
   settings.motion = from.motion;
   settings.units = from.units;
@@ -157,7 +159,8 @@ std::string to_text(const Settings& s) {
       << "\nscale_percent = " << s.scale_percent << "\nframes_per_second = " << s.frames_per_second
       << "\npayload_mb = " << s.payload_mb << "\nsave_folder = " << s.save_folder
       << "\nscreen = " << s.screen << "\nmarks = " << (s.marks ? "on" : "off")
-      << "\nflowing_text = " << (s.flowing_text ? "on" : "off") << "\ntext_font = " << s.text_font
+      << "\nflowing_text = " << (s.flowing_text ? "on" : "off")
+      << "\nspace_dots = " << (s.space_dots ? "on" : "off") << "\ntext_font = " << s.text_font
       << "\nmotion = " << kMotions[static_cast<std::size_t>(s.motion)]
       << "\nunits = " << kUnits[static_cast<std::size_t>(s.units)] << "\nlayout = " << s.layout
       << "\nlast_folder = " << s.last_folder << "\nlast_model = " << s.last_model

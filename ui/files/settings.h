@@ -27,10 +27,11 @@ struct Settings {
   std::string screen;       // the last screen shown; empty: none yet
   bool marks = true;        // show the marks of token cells
   bool flowing_text = false;
-  Motion motion{};        // System
-  UnitStyle units{};      // Short
-  std::string text_font;  // path of a .ttf or .otf file; empty: the program's own font
-  std::string layout;     // word of the layout preset; empty: the default layout
+  bool space_dots = false;  // show the spaces of tokens as dots
+  Motion motion{};          // System
+  UnitStyle units{};        // Short
+  std::string text_font;    // path of a .ttf or .otf file; empty: the program's own font
+  std::string layout;       // word of the layout preset; empty: the default layout
   std::string last_folder;
   std::string last_model;
   std::string last_training;         // the training run opened last
@@ -59,7 +60,7 @@ std::size_t payload_limit(const Settings& settings, std::int64_t machine_bytes);
 /// gtk-4.0/settings.ini, else in gtk-3.0/settings.ini, of $XDG_CONFIG_HOME, else of $HOME/.config.
 bool desktop_animates();
 
-/// Returns the settings that the user chooses (theme, sizes, font, motion, units, layout, limits, keys, marks, folder), without
+/// Returns the settings that the user chooses (theme, sizes, font, motion, units, layout, limits, keys, marks, spaces, folder), without
 /// what the window remembers by itself.
 Settings chosen_part(const Settings& settings);
 /// Sets the chosen part of `settings` to that of `from`.

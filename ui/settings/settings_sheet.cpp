@@ -167,6 +167,8 @@ void Shell::appearance_rows() {
   tick("###marks_setting", settings_.marks);
   row("Text without cells");
   tick("###flow_setting", settings_.flowing_text);
+  row("Spaces of tokens as dots");
+  tick("###spaces_setting", settings_.space_dots);
 }
 
 void Shell::limit_rows() {

@@ -160,6 +160,7 @@ void Shell::draw(double seconds) {
   if (style_is_stale_) set_list_of_tabs();
   if (style_is_stale_ || scale != px(1)) apply_theme(settings_.theme, scale);
   style_is_stale_ = false;
+  show_space_dots(settings_.space_dots);
   follow_units();
   clock_ += seconds;
   since_event_ += seconds;
@@ -581,8 +582,8 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   if (comes && called_panel_ != panel.id) flags |= ImGuiWindowFlags_NoFocusOnAppearing;
   ImGuiWindowClass place;
   place.DockNodeFlagsOverrideSet = lists_tabs(before) ? 0 : ImGuiDockNodeFlags_NoWindowMenuButton;
-  ImGui::SetNextWindowClass(&place);
   if (has_cut_tab(before)) place.TabItemFlagsOverrideSet = ImGuiTabItemFlags_Invisible;
+  ImGui::SetNextWindowClass(&place);
   const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);
   if (bare) ImGui::PopStyleColor();
   if (bare) ImGui::PopStyleVar();

@@ -43,6 +43,8 @@ struct CellFlags {
   const Rgb* lens_fill = nullptr;  // the colour of a lens instead of the meaning's fill
   const char* mark = nullptr;      // replaces the meaning's mark
 };
+/// Sets whether token cells show spaces as dots.
+void show_space_dots(bool shown);
 /// Opacity of the stroke through a rejected token.
 inline constexpr float kStroke = 0.5f;
 /// Draws a token in the monospaced font, clipped to its box.
@@ -124,8 +126,6 @@ bool button(const char* label, bool primary = false, bool enabled = true, const 
 void continue_row(const char* label);
 /// Draws a button that looks like a link.
 bool link(const char* label);
-/// While an object exists, fields have a border in its colour; on a light card their background alone is too faint.
-class FrameLines {
 /// Works like ImGui::Selectable(); it has the least height of a target.
 bool selectable(const char* label,
                 bool selected = false,
@@ -138,6 +138,8 @@ bool menu_item(const char* label,
                bool enabled = true);
 /// Works like ImGui::Combo(); the items of its list have the least height of a target.
 bool combo(const char* id, int& index, std::span<const char* const> names);
+/// While an object exists, fields have a border in its colour; on a light card their background alone is too faint.
+class FrameLines {
  public:
   /// Adds the border.
   explicit FrameLines(Rgb rgb);

@@ -62,6 +62,19 @@ void wavy_line(ImDrawList* list, ImVec2 from, float to_x, ImU32 ink) {
 }
 
 const std::string kSpaceSign = "_";
+constexpr const char* kSpaceDot = "\xC2\xB7";  // as wide as a space of the monospaced font
+bool space_dots = false;
+
+std::string with_space_dots(const std::string& text) {
+  std::string dotted;
+  for (const char c : text) {
+    if (c == ' ')
+      dotted += kSpaceDot;
+    else
+      dotted += c;
+  }
+  return dotted;
+}
 
 // Draws how an accepted token was proposed: a shape of its own for each kind. In the monochrome theme the shapes differ from the cell's fill.
 void corner(ImDrawList* list, ImVec2 min, Mean origin, bool quiet) {
@@ -84,6 +97,10 @@ void corner(ImDrawList* list, ImVec2 min, Mean origin, bool quiet) {
 }
 
 }  // namespace
+
+void show_space_dots(bool shown) {
+  space_dots = shown;
+}
 
 Rgb fill_of(Mean mean) {
   const Look& as = look(mean);
@@ -164,8 +181,9 @@ void token_cell(ImDrawList* list,
                   colour(ink, kStroke), px(1.5f));
   list->PushClipRect(min, {end, max.y}, true);
   // A filled cell with only spaces would look empty, so it shows an underscore.
-  const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
-  const std::string& shown = blank ? kSpaceSign : flags.elide ? cut : text;
+  const bool blank = !space_dots && padded && text.find_first_not_of(' ') == std::string::npos;
+  const std::string& whole = blank ? kSpaceSign : flags.elide ? cut : text;
+  const std::string& shown = space_dots ? with_space_dots(whole) : whole;
   list->AddText(fonts().mono, size, {min.x + pad, y}, colour(ink), shown.data(),
                 shown.data() + shown.size());
   list->PopClipRect();

@@ -94,6 +94,32 @@ TEST(History, is_bounded) {
   EXPECT_EQ(n, History::kMost);
 }
 
+// Returns how often the panel Text shows a dot in place of a space.
+int dots_in_text() {
+  int n_dots = 0;
+  ImFontAtlasBuilder* builder = ImGui::GetIO().Fonts->Builder;
+  for (const glyphs::Glyph& drawn : glyphs::drawn()) {
+    if (drawn.window != "Text###live.text") continue;
+    for (int i = 0; i < builder->BakedPool.Size; ++i)
+      for (const ImFontGlyph& glyph : builder->BakedPool[i].Glyphs)
+        n_dots +=
+            glyph.Codepoint == 0xB7 && glyph.U0 == drawn.texture.x && glyph.V0 == drawn.texture.y;
+  }
+  return n_dots;
+}
+
+TEST(Arrangement, spaces_are_dots_by_a_setting_that_is_undone) {
+  Stage stage;
+  const int others = dots_in_text();  // separators of facts
+  stage.shell.settings().space_dots = true;
+  stage.settle();
+  EXPECT_GT(dots_in_text(), others + 5);
+  EXPECT_THAT(stage.perform(Action::Undo), HasSubstr("Undone: settings"));
+  EXPECT_FALSE(stage.shell.settings().space_dots);
+  EXPECT_EQ(dots_in_text(), others);
+  EXPECT_THAT(stage.perform(Action::Settings), HasSubstr("Spaces of tokens as dots"));
+}
+
 TEST(Arrangement, settings_are_undone_and_redone) {
   Stage stage;
   stage.perform(Action::NextTheme);
