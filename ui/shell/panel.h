@@ -55,7 +55,7 @@ struct Panel {
   bool wide = false;                     // the panel scrolls sideways
   bool bare = false;                     // the panel draws its own cards instead of one frame
   bool main = false;       // while empty, shows the progress of loading, or buttons to run or open
-  bool names_run = false;  // on the screen Live, its head names the selected run
+  bool names_run = false;  // except side by side, its head names the selected run
   bool offers_training = false;    // offers to open a training run if none is open
   const char* compare_title = "";  // the title on the screen Compare; empty: `title`
   Dock live = Dock::None, compare = Dock::None, training = Dock::None, lab = Dock::None;

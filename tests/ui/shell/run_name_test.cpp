@@ -1,5 +1,6 @@
 // Every panel that shows the selected run says which run it is.
 #include <array>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,8 +14,10 @@
 #include "tests/ui/support/glyphs.h"
 #include "tests/ui/support/prepared.h"
 #include "tests/ui/support/sized_window.h"
+#include "ui/lesson/progress.h"
 #include "ui/prepare/status.h"
 #include "ui/shell/layout.h"
+#include "ui/shell/panel.h"
 
 namespace {
 
@@ -87,6 +90,39 @@ TEST(RunName, every_panel_of_a_run_says_which) {
       EXPECT_GE(n_checked, screen == Screen::Live ? 20 : 8);
     }
   }
+}
+
+TEST(RunName, panels_of_a_lesson_say_which_run_they_show) {
+  int n_checked = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(DECOSCOPE_SOURCE_DIR "/assets/lessons")) {
+    if (file.path().extension() != ".json") continue;
+    DrawnWindow window;
+    ASSERT_TRUE(window.shell.open_lesson(file.path().string()));
+    ui::LessonProgress& lesson = *window.shell.lesson();
+    for (;; lesson.next()) {
+      for (int i = 0; i < 6; ++i) window.gui.frame(window.shell);
+      const engine::Timeline& timeline = window.shell.session().shown().timeline;
+      const engine::RunRecord* run = timeline.run(window.shell.selection().run);
+      for (const std::string& id : lesson.view().panels) {
+        const ui::Panel* panel = ui::panel_named(id.c_str());
+        ASSERT_NE(panel, nullptr);
+        if (!run || !panel->names_run || panel->live == ui::Dock::None ||
+            timeline.runs().size() < 2)
+          continue;
+        SCOPED_TRACE(testing::Message() << file.path() << ", " << id);
+        std::string name = "run" + std::to_string(run->id()) + ui::name_of(*run);
+        std::erase(name, ' ');
+        const ImGuiWindow* shown =
+            ImGui::FindWindowByName(ui::window_name(Screen::Lesson, id.c_str(), "").c_str());
+        ASSERT_NE(shown, nullptr);
+        EXPECT_THAT(glyphs::text_in(shown->Rect()), HasSubstr(name));
+        ++n_checked;
+      }
+      if (lesson.at_end()) break;
+    }
+  }
+  EXPECT_GT(n_checked, 0);
 }
 
 TEST(RunName, cuts_and_covers_nothing_in_a_head) {
