@@ -261,7 +261,7 @@ void Shell::draw_lesson_panel(Context& c, const char* id, ImVec2 min, ImVec2 max
   const ImVec2 padding = panel->bare ? ImVec2(px(4), px(4)) : ImVec2(px(12), px(8));
   const ImGuiWindowFlags scroll = panel->wide ? ImGuiWindowFlags_HorizontalScrollbar : 0;
   if (begin_still(window_name(Screen::Lesson, id, title).c_str(), {min, max}, padding, scroll)) {
-    draw_head_inside(c, *panel);
+    name_run_in_title(c, *panel);
     const std::string empty = panel->empty(c);
     if (empty.empty())
       panel->draw(c);

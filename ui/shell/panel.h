@@ -74,6 +74,8 @@ void panel_legend(const Panel& panel, const char* also = "");
 void draw_head(Context& context, const Panel& panel, ImGuiWindow* window);
 /// Draws, as the first line of the panel's window, the parts of its head that have no room beside the tabs.
 void draw_head_inside(Context& context, const Panel& panel);
+/// Draws the name of the run in the title bar of a panel that is not docked, as in a head.
+void name_run_in_title(const Context& context, const Panel& panel);
 /// Returns true if the tabs of the panel's place need more room than it has. A button before them then lists their names.
 /// @param window  of the panel; nullptr: it has not been drawn yet
 bool lists_tabs(const ImGuiWindow* window);

@@ -181,6 +181,23 @@ void draw_head_inside(Context& context, const Panel& panel) {
   words_within(name, theme().dim, room_in_view());
 }
 
+void name_run_in_title(const Context& context, const Panel& panel) {
+  const std::vector<std::string> name = name_of_run(context, panel);
+  if (name.empty()) return;
+  const ImGuiWindow* window = ImGui::GetCurrentWindow();
+  const ImRect bar = window->TitleBarRect();
+  const float title = ImGui::CalcTextSize(window->Name, nullptr, true).x;
+  const float begin = bar.Min.x + ImGui::GetStyle().FramePadding.x + title + px(kApart),
+              room = bar.Max.x - px(kApart) - begin;
+  const bool fits = ImGui::CalcTextSize(name.front().c_str()).x <= room;
+  const std::string shown = fits ? name.front() : elided(name.back(), room);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->PushClipRect(bar.Min, bar.Max);
+  list->AddText({begin, bar.Min.y + (bar.GetHeight() - ImGui::GetFontSize()) / 2},
+                colour(theme().dim), shown.c_str());
+  list->PopClipRect();
+}
+
 // Returns true if the panel has a tab; a panel that was requested by name has one even if it is empty.
 bool Shell::offers(const char* id) const {
   const Panel& panel = *panel_named(id);
