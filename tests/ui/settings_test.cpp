@@ -104,6 +104,13 @@ TEST(Settings, motion_follows_the_desktop_by_default) {
   EXPECT_TRUE(ui::desktop_animates()) << "the setting of GTK 4 comes first";
   set("gtk-4.0", "[Settings]\ngtk-enable-animations = false\n");
   EXPECT_FALSE(ui::desktop_animates());
+  {
+    const InEnvironment none("XDG_CONFIG_HOME", ""), homeless("HOME", "");
+    const fs::path was = fs::current_path();
+    fs::current_path(folder);
+    EXPECT_TRUE(ui::desktop_animates()) << "no folder: not the working directory's files";
+    fs::current_path(was);
+  }
   using enum ui::Motion;
   EXPECT_EQ(ui::Settings().motion, System);
   EXPECT_EQ(ui::shown_motion(System, true), Full);

@@ -118,6 +118,7 @@ std::size_t payload_limit(const Settings& settings, std::int64_t machine_bytes) 
 }
 
 bool desktop_animates() {
+  if (config_folder().empty()) return true;
   for (const char* version : {"gtk-4.0", "gtk-3.0"}) {
     std::istringstream in(text_of(config_folder() / version / "settings.ini"));
     std::string line;
