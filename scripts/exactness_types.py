@@ -22,8 +22,9 @@ BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../assets/mo
 # Decoders that need trained parts, with the option that names the part.
 TRAINED = {"smollm2-draft": ("speculative,mcsd", "--draft"), "smollm2-medusa": ("medusa", "--heads"), "smollm2-chimera": ("chimera", "--heads")}
 SAMPLINGS = {"greedy": [], "coupled": ["--temperature", "0.8", "--top-p", "0.95", "--seed", "7"]}
-FIXED = ["block=8", "window=6", "ngram_size=4", "n_guesses=6", "n_tokens=8", "rows=16"]
-FIXED_PARTS = ["gamma=4"]  # of decoders that need trained parts
+# Fixed sizes, with the decoders that have the option; those of TRAINED only where the model has trained parts.
+FIXED = {"block=8": "jacobi", "window=6": "lookahead fastcot", "ngram_size=4": "lookahead", "n_guesses=6": "lookahead",
+         "n_tokens=8": "prompt-lookup suffix", "rows=16": "recycling", "gamma=4": "speculative", "tree=rows8": "medusa chimera"}
 PIECE = 10
 
 
@@ -83,7 +84,8 @@ def pieces(args):
         with open(prompts, "w", encoding="utf-8") as file:
             file.writelines(lines[at::n_pieces])  # of every set
         for name, model, has_parts in models(args):
-            chosen = FIXED + (FIXED_PARTS if has_parts else [])
+            lanes = lanes_of(args, has_parts)[0].split(",")
+            chosen = [option for option, decoders in FIXED.items() if set(decoders.split()) & set(lanes)]
             sizes, fixed = ("fixed", [word for one in chosen for word in ("--set", one)]) if at % 2 else ("auto", [])
             for sampling, options in SAMPLINGS.items():
                 yield f"{args.out}/{name}-{sampling}-{sizes}-{at}.json", model, has_parts, prompts, options + fixed
