@@ -127,6 +127,7 @@ TEST(Legend, every_entry_has_words_and_a_sample) {
 }
 
 TEST(Words, status_bar_has_only_known_facts) {
+  const auto bar_words = [](const BarFacts& facts) { return bar_forms(facts).front(); };
   EXPECT_EQ(bar_words({}), "idle");
   EXPECT_EQ(bar_words({.source = "race.pdrun", .n_events = 1041}),
             "Recording race.pdrun \xC2\xB7 1,041 events");

@@ -21,7 +21,7 @@ struct Settings {
   int scale_percent = 100;     // scale of the window, 50 to 300
   int frames_per_second = 60;  // the most that are drawn, 10 to 240
   // Memory for probabilities, block states and n-grams of the session, 1 to 4096 MiB; 0: a quarter
-  // of the machine's.
+  // of what the machine had available at the start.
   int payload_mb = 0;
   std::string save_folder;  // the folder suggested for files; empty: the user's documents
   std::string screen;       // the last screen shown; empty: none yet
@@ -54,7 +54,7 @@ std::string saved_text_font(const std::filesystem::path& folder);
 std::string save_settings(const Settings& settings, const std::filesystem::path& folder);
 
 /// Returns the memory that details of steps may take, bytes.
-/// @param machine_bytes  memory of the machine; 0: unknown
+/// @param machine_bytes  memory that was available at the start; 0: unknown
 std::size_t payload_limit(const Settings& settings, std::int64_t machine_bytes);
 /// Returns false if the desktop's settings turn animations off: `gtk-enable-animations` in
 /// gtk-4.0/settings.ini, else in gtk-3.0/settings.ini, of $XDG_CONFIG_HOME, else of $HOME/.config.

@@ -304,10 +304,6 @@ std::vector<std::string> bar_forms(const BarFacts& facts) {
   return forms_of(std::move(parts));
 }
 
-std::string bar_words(const BarFacts& facts) {
-  return bar_forms(facts).front();
-}
-
 std::vector<std::string> caption_forms(const std::string& app_version,
                                        const engine::Timeline& timeline,
                                        const std::vector<const engine::RunRecord*>& runs) {

@@ -112,8 +112,6 @@ struct BarPart {
 std::vector<std::string> forms_of(std::vector<BarPart> parts);
 /// Returns the forms of the text of the status bar, longest first.
 std::vector<std::string> bar_forms(const BarFacts& facts);
-/// Returns the longest of these forms.
-std::string bar_words(const BarFacts& facts);
 
 /// Returns the forms of the caption of a picture of these runs, longest first: program, names of the runs, model, settings, and the meaning of the
 /// letters beside figures.

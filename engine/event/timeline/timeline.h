@@ -117,7 +117,7 @@ struct SearchRecord {
 
 /// Default payload budget in bytes: a window with a million events stays within 150 MB.
 inline constexpr std::size_t kPayloadBudget = std::size_t{16} << 20;
-/// Stands in place of a speed-up for which Timeline::why_other_load() has a reason.
+/// Replaces a speed-up in texts and tables if Timeline::why_other_load() gives a reason.
 inline constexpr const char* kOtherLoad = "baseline under other load";
 
 /// True for a sample of a GPU; false for a CPU or the emulated device.
